@@ -6,28 +6,28 @@ use clap::Args;
 
 use crate::cpu;
 
-/// How much is measured.
+/// The size of the measurements.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Lines of the smallest program; the others have 10 and 100 times as many.
     #[arg(long, default_value_t = 1_000)]
     lines: usize,
-    /// How often each is compiled; the fastest counts.
+    /// The number of compilations of each program; the fastest counts.
     #[arg(long, default_value_t = 5)]
     times: usize,
-    /// Fail if a line of the largest program takes more than so many times as long as one of the
+    /// Fail if a line of the largest program takes more than this many times as long as one of the
     /// smallest.
     #[arg(long)]
     at_most: Option<f64>,
 }
 
-/// A program of about so many lines: the Message Groups again and again, under other names.
+/// Returns a program of about this many lines: repeated copies of Message Groups under other names.
 pub fn program(lines: usize) -> String {
     let body = crate::groups::PROGRAM;
     let mut text = String::from("store groups: linearizable;\nstore inboxes: causal;\n");
     let mut number = 0;
     while text.lines().count() < lines {
-        // Count lines once for many copies: a copy has as many as the one before.
+        // The lines are counted once for many copies: all copies are equally long.
         let copy_lines = body.lines().count();
         for _ in 0..((lines - text.lines().count()) / copy_lines).max(1) {
             let copy: String = body
@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         let mut best = f64::INFINITY;
         for _ in 0..options.times {
             let copy = text.clone();
-            // What else runs on the machine is not the compiler's.
+            // Processor time excludes other work of the machine.
             let begin = cpu::used();
             let checked = mingle_lang::check(copy);
             best = best.min(cpu::used() - begin);

@@ -7,25 +7,25 @@ use mingle_lang::Program;
 use mingle_model::random::Random;
 use mingle_model::{Ref, Value};
 
-/// The program, as the examples have it.
+/// The program, as in the examples.
 pub const PROGRAM: &str = include_str!("../../../examples/message_groups.mingle");
 
 /// The transactions and their share of the calls, in percent (MixT §8.2).
 pub const MIX: [(&str, u64); 4] =
     [("check_inbox", 56), ("add_post", 20), ("join_group", 18), ("create_user", 6)];
 
-/// How much data there is.
+/// The amount of data.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Users.
+    /// The number of users.
     pub users: usize,
-    /// Groups.
+    /// The number of groups.
     pub groups: usize,
-    /// Members that each group has at the start.
+    /// The number of members of each group at the start.
     pub members: usize,
 }
 
-/// The same program with all objects in one linearizable store: what one would write without
+/// Returns the same program with all objects in one linearizable store: the usual form without
 /// mixed consistency.
 pub fn all_linearizable() -> String {
     PROGRAM
@@ -33,22 +33,22 @@ pub fn all_linearizable() -> String {
         .replace("object User in inboxes", "object User in groups")
 }
 
-/// Compiles a program that is known to be right.
+/// Compiles a program that is known to be valid.
 pub fn compile(text: &str) -> Result<Arc<Program>, String> {
     mingle::compile(text)
 }
 
-/// The user of this number.
+/// Returns the user of this number.
 pub fn user(number: usize) -> Ref {
     Ref::new("User", Value::from(format!("user{number}")))
 }
 
-/// The group of this number.
+/// Returns the group of this number.
 pub fn group(number: usize) -> Ref {
     Ref::new("Group", Value::from(format!("group{number}")))
 }
 
-/// A call of the mix: index into [`MIX`], and arguments.
+/// Draws a call of the mix: an index into [`MIX`], and arguments.
 pub fn draw(random: &mut Random, size: Size, fresh: &mut usize) -> (usize, Vec<Value>) {
     let mut point = random.bits() % 100;
     let mut index = 0;
@@ -62,7 +62,8 @@ pub fn draw(random: &mut Random, size: Size, fresh: &mut usize) -> (usize, Vec<V
         "check_inbox" => vec![user(random)],
         "add_post" => vec![group(random), Value::from("hello, everybody")],
         "join_group" => {
-            // Out of twice as many as are members at the start, so that groups stay as large.
+            // The user is one of twice as many as are members at the start, so groups keep their
+            // size.
             let number = random.below(size.groups);
             let member = number * size.members + random.below(2 * size.members);
             vec![Value::Ref(self::user(member % size.users)), Value::Ref(self::group(number))]
@@ -92,8 +93,8 @@ pub async fn fill(database: &Database, size: Size) -> Result<(), mingle::Error> 
     Ok(())
 }
 
-/// A database in memory without distances, and without what tracking adds: who writes by hand does
-/// none, and would have to know the rows that it leaves.
+/// Creates a database in memory without distances and without tracking: the code written by hand
+/// does no tracking, and would have to know the rows that it leaves.
 #[cfg_attr(not(feature = "benchmarks"), allow(dead_code, reason = "benchmarks use it"))]
 pub async fn in_memory(program: Arc<Program>) -> Result<Database, String> {
     let mut binding = Binding::default();

@@ -1,5 +1,5 @@
-//! Message Groups written by hand against the store interface: what the interpreter is measured
-//! against. It takes the same phases, with the same batches, as the split program.
+//! Message Groups written by hand against the store interface, as the interpreter's reference. It
+//! has the same phases, with the same batches, as the split program.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Application {
 pub struct Inboxes {
     pub store: Arc<dyn DataStore>,
     pub session: Session,
-    /// The kind's name, made once.
+    /// The name of the user class, created once.
     pub user_kind: Name,
 }
 
@@ -82,7 +82,7 @@ impl Application {
     }
 }
 
-/// The group in the user's own list.
+/// Returns the write that adds the group to the user's own list.
 fn joined(user: &Ref, group: &Ref) -> Write {
     Write::Insert(address(user, field::USER_GROUPS), Value::Ref(group.clone()))
 }
@@ -124,8 +124,8 @@ impl Inboxes {
         Ok(Value::List(posts.into()))
     }
 
-    /// Puts a group into a user's own list, once for each `id`: what the second time finds is that
-    /// it was done.
+    /// Adds a group to a user's own list, once for each `id`: a second attempt finds that the write
+    /// is done.
     pub async fn join_once(
         &self,
         id: TransactionId,
@@ -140,13 +140,13 @@ impl Inboxes {
         let guards = vec![Guard::Absent(done)];
         let once = Commit { writes, guards, ..Commit::default() };
         match commit(&self.store, &self.session, once).await {
-            // The guard is the only thing that can be in its way.
+            // Only the guard can conflict here.
             Err(StoreError::Conflict) => Ok(()),
             other => other,
         }
     }
 
-    /// Forgets that these were done: nobody will try them again.
+    /// Removes the marks of finished operations, which no caller will retry.
     pub async fn forget(&self, ids: &[TransactionId]) -> Result<(), StoreError> {
         let keys = ids.iter().map(|id| RecordKey::of(RecordKind::Witness, *id, 0));
         commit(&self.store, &self.session, plain(keys.map(Write::Discard).collect())).await

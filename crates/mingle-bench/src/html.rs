@@ -1,7 +1,7 @@
 //! Texts in HTML and SVG.
 
-/// A text as HTML shows it, between tags as well as in the quotes of an attribute. A control character, of which HTML
-/// has no form, becomes U+FFFD.
+/// Escapes a text for HTML, between tags and in quoted attributes. A control character that HTML
+/// cannot represent becomes U+FFFD.
 pub fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for c in text.chars() {
@@ -22,7 +22,7 @@ pub fn escape(text: &str) -> String {
 /// Reading pages back, for tests.
 #[cfg(test)]
 pub mod read {
-    /// What ends tags, attributes, comments or scripts.
+    /// Pieces that end tags, attributes, comments or scripts.
     const PIECES: [&str; 22] = [
         "<",
         ">",
@@ -48,7 +48,7 @@ pub mod read {
         "é",
     ];
 
-    /// A generator that is good enough for this (Knuth's MMIX constants).
+    /// A generator of sufficient quality for this purpose (Knuth's MMIX constants).
     pub struct Random(pub u64);
 
     impl Random {
@@ -60,14 +60,15 @@ pub mod read {
             usize::try_from(self.0 >> 33).expect("31 bits") % bound
         }
 
-        /// A hostile text, now and then a very long one.
+        /// Returns a hostile text, sometimes a very long one.
         pub fn text(&mut self) -> String {
             let pieces = if self.below(50) == 0 { 5_000 } else { 1 + self.below(6) };
             (0..pieces).map(|_| PIECES[self.below(PIECES.len())]).collect()
         }
     }
 
-    /// The tags of a page with the names of their attributes, as a browser reads them; not their texts.
+    /// Returns the tags of a page with the names of their attributes, as a browser reads them,
+    /// without their texts.
     pub fn tags(html: &str) -> Vec<String> {
         let (mut found, mut rest) = (Vec::new(), html);
         while let Some(start) = rest.find('<') {
@@ -94,7 +95,7 @@ pub mod read {
         found
     }
 
-    /// The text that an escaped one stands for.
+    /// Returns the text that an escaped text stands for.
     pub fn text(html: &str) -> String {
         let named =
             [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];

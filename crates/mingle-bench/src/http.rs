@@ -1,9 +1,9 @@
-//! What the HTTP layer adds to a call, and how many calls one core carries.
+//! The overhead of the HTTP layer for a call, and the number of calls that one core serves.
 //!
-//! The latency of a call over loopback is compared with the latency of the same call made in the
-//! process, one after the other in the same run. Throughput is what a public load generator (wrk)
-//! gets out of the server, by the processor time that the server's process took for it: on a
-//! machine that others use too, calls by second of processor say what one core carries.
+//! The latency of a call over loopback is compared with that of the same call made in the process,
+//! one after the other in the same run. The throughput is measured with a public load generator
+//! (wrk) and divided by the processor time of the server's process: on a shared machine, calls per
+//! second of processor time show the capacity of one core.
 
 mod overload;
 
@@ -32,31 +32,32 @@ const TEXT: &str = "store stock: linearizable;
     }
     transaction spin(n: int) -> int { var i = 0; while i < n { i += 1; } return i; }";
 
-/// Calls that compute without end while others are timed.
+/// The number of endless computing calls that run while others are timed.
 const COMPUTING: usize = 20;
 
-/// So many requests are timed beside them, for at most so long: until none of the calls has ended.
+/// The number of requests timed beside them, and the time limit, before which none of the computing
+/// calls ends.
 const TAIL_CALLS: usize = 2_000;
 const TAIL_WITHIN: Duration = Duration::from_secs(7);
 
-/// The names that calls are about: of `add`, each has its turn, so that they do not conflict.
+/// The names that calls use: `add` uses each in turn, so that its calls do not conflict.
 const ITEMS: usize = 64;
 
-/// No call is noted to take longer than a minute.
+/// The maximum recorded duration of a call: one minute.
 const NANOS_MAX: u64 = 60_000_000_000;
 
 #[derive(Args)]
 pub struct Options {
-    /// So many calls of each kind are timed.
+    /// The number of timed calls of each kind.
     #[arg(long, default_value_t = 5_000)]
     calls: usize,
-    /// How long the load generator runs for each kind of call.
+    /// Seconds that the load generator runs for each kind of call.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// So many connections it has.
+    /// The number of connections of the load generator.
     #[arg(long, default_value_t = 16)]
     connections: usize,
-    /// Measures only what is answered in time at ten times the load.
+    /// Measures only the timely answers at ten times the load.
     #[arg(long)]
     overload: bool,
 }
@@ -65,7 +66,7 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// When the server cannot be started, or answers otherwise than it should.
+/// If the server cannot be started, or gives an unexpected answer.
 pub fn run(options: &Options) -> Result<(), String> {
     if options.overload {
         return overload::run(options.seconds);
@@ -97,7 +98,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if ended { Ok(()) } else { Err("calls were still running at the end".into()) }
 }
 
-/// The median times of a call in the process and over HTTP, in microseconds.
+/// Measures the median times of a call in the process and over HTTP, in microseconds.
 fn latencies(
     runtime: &Runtime,
     database: &Arc<Database>,
@@ -109,7 +110,7 @@ fn latencies(
     let mut times = [(); 2].map(|()| {
         Histogram::<u64>::new_with_bounds(1, NANOS_MAX, 3).expect("the bounds are sound")
     });
-    // The first ones find everything cold.
+    // The first calls run with cold caches.
     for round in 0..calls + calls / 10 {
         let item = format!("i{}", round % ITEMS);
         let begin = Instant::now();
@@ -131,13 +132,14 @@ fn latencies(
     Ok((direct, http))
 }
 
-/// The 99th percentiles of what is short, alone and while calls compute that only their deadline ends.
+/// Measures the 99th percentiles of short calls, alone and beside calls that compute until their
+/// deadline.
 fn beside_computation(
     runtime: &Runtime,
     database: &Arc<Database>,
     options: &Options,
 ) -> Result<(), String> {
-    // A server of its own: what computes there ends with it.
+    // This is a separate server: the computing calls end with it.
     let address = "127.0.0.1:0".parse().expect("it is an address");
     let server = runtime.block_on(Server::bind(database.clone(), address, Config::default()));
     let server = server.map_err(|error| error.to_string())?;
@@ -178,7 +180,7 @@ fn beside_computation(
     Ok(())
 }
 
-/// The 99th percentile of a request, one after the other on one connection, in milliseconds.
+/// Returns the 99th percentile of consecutive requests on one connection, in milliseconds.
 fn tail(
     address: SocketAddr,
     options: &Options,
@@ -207,7 +209,7 @@ fn body(name: &str, item: &str) -> String {
     }
 }
 
-/// A connection that is kept.
+/// A persistent connection.
 struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -236,7 +238,7 @@ impl Client {
         self.stream.write_all(request.as_bytes()).map_err(|error| error.to_string())
     }
 
-    /// Reads an answer of status 200 whole.
+    /// Reads a complete answer of status 200.
     fn receive(&mut self) -> Result<(), String> {
         let mut filled = 0;
         loop {
@@ -262,7 +264,7 @@ impl Client {
     }
 }
 
-/// Lets the load generator run, if there is one.
+/// Runs the load generator, if it is installed.
 fn load(address: SocketAddr, options: &Options) -> Result<(), String> {
     if Command::new("wrk").arg("--version").output().is_err() {
         println!(
@@ -306,7 +308,7 @@ fn load(address: SocketAddr, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// What the load generator sends, in a file that goes with it.
+/// The load generator's script, in a file that is deleted on drop.
 struct Script(PathBuf);
 
 impl Script {

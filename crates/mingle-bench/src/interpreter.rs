@@ -11,7 +11,7 @@ use mingle_store::Session;
 use crate::groups::{self, MIX, Size};
 use crate::hand::{Application, Inboxes};
 
-/// How much is measured.
+/// The size of the measurements.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Calls in each of the blocks.
@@ -20,14 +20,14 @@ pub struct Options {
     /// Rounds of four blocks: interpreter, hand, hand, interpreter.
     #[arg(long, default_value_t = 8)]
     rounds: usize,
-    /// Fail if the interpreter takes more than so many times as long.
+    /// Fail if the interpreter takes more than this many times as long.
     #[arg(long)]
     at_most: Option<f64>,
 }
 
 const SIZE: Size = Size { users: 2_000, groups: 200, members: 8 };
 
-/// Time by transaction.
+/// The time of each transaction.
 type Times = [Duration; MIX.len()];
 
 pub fn run(options: &Options) -> Result<(), String> {
@@ -40,7 +40,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 
 async fn measure(options: &Options) -> Result<(), String> {
     let program = groups::compile(groups::PROGRAM)?;
-    // Each side has data of its own, so that neither profits from what the other left.
+    // Each side has its own data, so that neither profits from the other's.
     let interpreted = groups::in_memory(program.clone()).await?;
     let by_hand = groups::in_memory(program).await?;
     for database in [&interpreted, &by_hand] {

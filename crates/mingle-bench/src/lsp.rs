@@ -11,37 +11,38 @@ use serde_json::{Value, json};
 use crate::compiler::program;
 use crate::cpu;
 
-/// How much is measured.
+/// The size of the measurements.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Lines of the program.
     #[arg(long, default_value_t = 10_000)]
     lines: usize,
-    /// How many edits are made.
+    /// The number of edits.
     #[arg(long, default_value_t = 300)]
     edits: usize,
-    /// Where the edits are made follows from this.
+    /// Seed of the places of the edits.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Fail if the 99th percentile is above so many milliseconds.
+    /// Fail if the 99th percentile is above this many milliseconds.
     #[arg(long)]
     at_most: Option<f64>,
 }
 
-/// What the figures are held against, in milliseconds at the 99th percentile.
+/// The bar for the 99th percentile, in milliseconds.
 const BAR_MS: f64 = 10.0;
 
 const URI: &str = "file:///long.mingle";
 
-/// What is typed, letter by letter, after which line: a statement of a transaction, one that
-/// breaks a rule of flow where the stores allow it, and a field of an object.
+/// The texts that are typed letter by letter, each after a given line: a statement of a
+/// transaction, a statement that breaks a rule of flow where the stores allow it, and a field of an
+/// object.
 const TYPED: [(&str, &str); 3] = [
     ("    var delivered = 0;", "let more = delivered + 1;"),
     ("        user.read.append(post);", "if post == \"\" { user.read.clear(); }"),
     ("    since: time;", "visits: int = 1;"),
 ];
 
-/// An edit: where, and what is typed; nothing takes back the character before.
+/// An edit: the place, and the typed character; without one it deletes the previous character.
 struct Edit {
     line: usize,
     column: usize,
@@ -56,7 +57,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let document = json!({ "uri": URI, "languageId": "mingle", "version": 0, "text": text });
     let open =
         tell(&mut server, None, "textDocument/didOpen", json!({ "textDocument": document }))?;
-    // From 1 µs to a minute with three digits.
+    // From 1 µs to one minute with three digits.
     let histogram =
         Histogram::<u64>::new_with_bounds(1, 60_000_000, 3).map_err(|error| error.to_string())?;
     let (mut latencies, mut busy) = (histogram.clone(), histogram);
@@ -75,7 +76,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     println!("opened: diagnostics after {:.1} ms", open.0.as_secs_f64() * 1e3);
     println!("{} edits, after {broken} of which something is wrong", edits.len());
     println!("{:<16}{:>12}{:>12}{:>12}", "", "p50", "p99", "max");
-    // On a machine that is busy with other things the two differ by the time spent waiting.
+    // On a busy machine the two differ by the time spent waiting.
     for (name, times) in [("until published", &latencies), ("processor time", &busy)] {
         let [p50, p99, max] = [0.5, 0.99, 1.0].map(|quantile| ms(times, quantile));
         println!("{name:<16}{p50:>9.2} ms{p99:>9.2} ms{max:>9.2} ms");
@@ -92,7 +93,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Lines typed letter by letter at places that the seed chooses, and taken back again.
+/// Types lines letter by letter at places that the seed selects, and deletes them again.
 fn edits(text: &str, options: &Options) -> Result<Vec<Edit>, String> {
     let mut random = Random::new(options.seed);
     let mut edits = Vec::new();
@@ -116,7 +117,7 @@ fn edits(text: &str, options: &Options) -> Result<Vec<Edit>, String> {
     Ok(edits)
 }
 
-/// Makes an edit and waits for what is wrong then.
+/// Makes an edit and waits for the resulting diagnostics.
 fn make(server: &mut Server, version: i32, edit: &Edit) -> Result<(Duration, usize), String> {
     let place = |column: usize| json!({ "line": edit.line, "character": column });
     let (start, text) = match edit.typed {
@@ -131,7 +132,7 @@ fn make(server: &mut Server, version: i32, edit: &Edit) -> Result<(Duration, usi
     tell(server, None, "textDocument/didChange", params)
 }
 
-/// Sends a message; gives how long the answer took as text, and how many diagnostics it has.
+/// Sends a message; returns the time until the answer, and its number of diagnostics.
 fn tell(
     server: &mut Server,
     id: Option<u32>,

@@ -1,4 +1,4 @@
-//! What a load of Message Groups measured.
+//! The measurements of a Message Groups load.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use hdrhistogram::Histogram;
 
 use crate::groups::MIX;
 
-/// Calls, by transaction of the mix.
+/// The calls, by transaction of the mix.
 #[derive(Clone)]
 pub struct Measured {
-    /// Latencies in µs.
+    /// The latencies in µs.
     latencies: Vec<Histogram<u64>>,
-    /// Calls that failed.
+    /// The number of failed calls.
     pub failed: u64,
-    /// Why the first of them did.
+    /// The reason of the first failure.
     pub why: Option<String>,
-    /// Attempts after the first.
+    /// The number of attempts after the first.
     pub again: u64,
-    /// How long it took.
+    /// The duration in seconds.
     pub seconds: f64,
 }
 
@@ -35,12 +35,12 @@ impl Measured {
         })
     }
 
-    /// Notes a call that succeeded.
+    /// Records a successful call.
     pub fn record(&mut self, transaction: usize, latency: Duration) {
         self.latencies[transaction].saturating_record(latency.as_micros() as u64);
     }
 
-    /// Adds the calls and the time of another one.
+    /// Adds the calls and the time of another measurement.
     pub fn add(&mut self, other: &Self) -> Result<(), String> {
         for (all, one) in self.latencies.iter_mut().zip(&other.latencies) {
             all.add(one).map_err(|error| error.to_string())?;
@@ -52,30 +52,30 @@ impl Measured {
         Ok(())
     }
 
-    /// Transactions a second.
+    /// Returns the transactions per second.
     pub fn throughput(&self) -> f64 {
         self.latencies.iter().map(Histogram::len).sum::<u64>() as f64 / self.seconds
     }
 
-    /// Calls by transaction.
+    /// Returns the calls of each transaction.
     pub fn counts(&self) -> Vec<u64> {
         self.latencies.iter().map(Histogram::len).collect()
     }
 
-    /// Mean latency over all calls, in ms.
+    /// Returns the mean latency of all calls, in ms.
     pub fn mean_ms(&self) -> f64 {
         let sum: f64 =
             self.latencies.iter().map(|latency| latency.mean() * latency.len() as f64).sum();
         sum / 1e3 / self.counts().iter().sum::<u64>().max(1) as f64
     }
 
-    /// Attempts after the first, of a thousand calls.
+    /// Returns the attempts after the first, per 1,000 calls.
     #[cfg_attr(not(feature = "benchmarks"), allow(dead_code, reason = "benchmarks use it"))]
     pub fn again_per_thousand(&self) -> f64 {
         self.again as f64 * 1e3 / self.counts().iter().sum::<u64>().max(1) as f64
     }
 
-    /// A quantile of one transaction's latency, in ms.
+    /// Returns a quantile of one transaction's latency, in ms.
     pub fn quantile_ms(&self, transaction: usize, quantile: f64) -> f64 {
         self.latencies[transaction].value_at_quantile(quantile) as f64 / 1e3
     }

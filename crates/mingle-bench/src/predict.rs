@@ -1,4 +1,4 @@
-//! What the round-trip counts alone say of latencies.
+//! Predictions of latencies from the round-trip counts alone.
 
 use mingle_lang::Program;
 use mingle_lang::explain::{Explained, ExplainedPhase, explain};
@@ -10,14 +10,14 @@ use crate::measured::Measured;
 /// The paper's ratio of mixed to linearizable throughput for Message Groups (MixT §8.2).
 pub const PAPER_RATIO: f64 = 3.5;
 
-/// The phases of the transactions of the mix.
+/// Returns the phases of the mix's transactions.
 pub fn phases(text: &str, program: &Program) -> Vec<Explained> {
     let checked = mingle_lang::check(text);
     let plans = MIX.iter().filter_map(|(name, _)| program.plan(name));
     plans.map(|plan| explain(&checked.source, program, plan)).collect()
 }
 
-/// The latency of each transaction that its round trips alone would take, in ms.
+/// Returns the latency of each transaction from its round trips alone, in ms.
 pub fn by_transaction(
     phases: &[Explained],
     distance: &dyn Fn(&ExplainedPhase) -> Distance,
@@ -32,7 +32,7 @@ pub fn by_transaction(
     phases.iter().map(predict).collect()
 }
 
-/// The mean of such latencies over the calls that were made.
+/// Returns the mean of such latencies over the measured calls.
 pub fn mean_ms(by_transaction: &[f64], measured: &Measured) -> f64 {
     let counts = measured.counts();
     let calls: f64 = counts.iter().map(|count| *count as f64).sum();

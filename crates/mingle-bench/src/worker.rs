@@ -1,7 +1,8 @@
-//! A transaction of dependent reads at a distant store: whole, beside the store, against read by read.
+//! A transaction of dependent reads at a distant store: executed whole beside the store, or read by
+//! read.
 //!
-//! Both go through one proxy, which gives the link its distance, to one `mingle serve --worker` in this
-//! process. What is read by read has a layer before the store that counts, and sends no phases.
+//! Both use one proxy, which adds the link's delay, to one `mingle serve --worker` in this process.
+//! The read-by-read side has a counting layer before the store, and sends no phases.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,13 +15,13 @@ use mingle_store::DataStore;
 use mingle_store::wrap::count::CountingStore;
 use mingle_store::wrap::distance::Distance;
 
-/// How much is measured.
+/// The size of the measurements.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Calls of each kind, in turns.
+    /// The number of calls of each kind, alternating.
     #[arg(long, default_value_t = 20)]
     calls: usize,
-    /// Reads, each of what the one before it has named.
+    /// The number of reads, each of an object that the previous one names.
     #[arg(long, default_value_t = 20)]
     reads: usize,
     /// Round trip to the store (MixT §8.1).
@@ -28,7 +29,7 @@ pub struct Options {
     distance: Distance,
 }
 
-/// Runs it.
+/// Runs the benchmark.
 pub fn run(options: &Options) -> Result<(), String> {
     if options.reads == 0 || options.calls == 0 {
         return Err("there must be at least one call and one read".into());
@@ -109,7 +110,7 @@ fn median(mut all: Vec<(Duration, u32)>) -> (Duration, u32) {
     all[all.len() / 2]
 }
 
-/// How long a call takes, and its round trips.
+/// Measures the time of a call and its round trips.
 async fn call(
     database: &Database,
     transaction: &str,

@@ -1,4 +1,4 @@
-//! What is broken on purpose in a run.
+//! The planted fault of a run.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use mingle_runtime::planted::Planted;
 
 use crate::sabotage::Sabotage;
 
-/// A fault that is planted to see that a checker notices.
+/// A fault that is planted to test that a checker detects it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flaw {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// In the runtime.
+    /// A fault in the runtime.
     Runtime(Planted),
-    /// In a store.
+    /// A fault in a store.
     Store(Sabotage),
 }
 
 impl Flaw {
-    /// All of them.
+    /// Returns all planted faults.
     pub fn all() -> impl Iterator<Item = Self> {
         let planted = Planted::ALL.into_iter().map(Self::Runtime);
         planted.chain(Sabotage::ALL.into_iter().map(Self::Store))
     }
 
-    /// The fault of that name.
+    /// Returns the fault of that name.
     ///
     /// # Errors
     ///
-    /// The names that there are.
+    /// The list of valid names.
     pub fn find(name: &str) -> Result<Self, String> {
         let of_outages = Planted::OF_OUTAGES.into_iter().map(Self::Runtime);
         Self::all().chain(of_outages).find(|flaw| flaw.to_string() == name).ok_or_else(|| {
@@ -38,7 +38,7 @@ impl Flaw {
         })
     }
 
-    /// What is broken in the runtime.
+    /// Returns the planted fault of the runtime.
     pub fn planted(self) -> Planted {
         match self {
             Self::Runtime(planted) => planted,
@@ -46,7 +46,7 @@ impl Flaw {
         }
     }
 
-    /// What is broken in a store.
+    /// Returns the planted fault of a store.
     pub fn sabotage(self) -> Sabotage {
         match self {
             Self::Store(sabotage) => sabotage,

@@ -6,43 +6,43 @@ use std::time::{Duration, Instant};
 use mingle_sim::geo::{Flaw, Plan, Verdict, judged, shrunk, trace};
 use mingle_sim::series::{Ended, Series};
 
-/// A run of at least so many seeds must have reached everything.
+/// A run of at least this many seeds must have reached every coverage point.
 const SEEDS_THAT_REACH: u64 = 200;
 
 /// The geo-replicated store's core: clocks that are off, links that break, disks that fail, data
 /// centers that are lost.
 #[derive(clap::Args)]
 pub struct Options {
-    /// For how long seeds are run; with a planted fault, at most so long for each.
+    /// Seconds for which seeds are run; with a planted fault, the limit for each fault.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// The first seed; a seed that failed fails again.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds, instead of a time.
+    /// The number of seeds, instead of a time.
     #[arg(long)]
     seeds: Option<u64>,
     /// Plants a mistake and runs seeds until one fails that holds without it; `all` does that for
-    /// each that there is.
+    /// each mistake in turn.
     #[arg(long, value_name = "FAULT")]
     planted: Option<String>,
-    /// At most so many runs to find a shorter schedule of a seed that fails.
+    /// The maximum number of runs to find a shorter schedule of a failing seed.
     #[arg(long, default_value_t = 400)]
     shrink: usize,
-    /// Prints what happens in the shortest schedule that fails.
+    /// Prints the events of the shortest failing schedule.
     #[arg(long)]
     trace: bool,
-    /// On how many threads seeds are run.
+    /// The number of threads that run seeds.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// How long each run is, in percent of the usual.
+    /// The length of each run, in percent of the usual.
     #[arg(long, default_value_t = 100)]
     percent: usize,
 }
 
 /// Runs the command.
 pub fn run(options: &Options) -> ExitCode {
-    // Panics are verdicts here, and are told as such.
+    // Panics are verdicts here, and are reported as verdicts.
     std::panic::set_hook(Box::new(|_| {}));
     let is_held = match options.planted.as_deref() {
         None => sound(options),
@@ -68,7 +68,7 @@ fn series(options: &Options, first: u64, until: Instant, flaw: Option<Flaw>) -> 
     series.run(|seed| judged(&plan(seed)), Verdict::add)
 }
 
-/// Whether all seeds held.
+/// True if all seeds held.
 fn sound(options: &Options) -> bool {
     let begin = Instant::now();
     let until = begin + Duration::from_secs(options.seconds);
@@ -86,7 +86,7 @@ fn sound(options: &Options) -> bool {
     false
 }
 
-/// Whether a planted fault was found, by a seed that holds without it.
+/// True if a planted fault was found by a seed that holds without it.
 fn found(options: &Options, flaw: Flaw, runs_max: usize) -> bool {
     let begin = Instant::now();
     let until = begin + Duration::from_secs(options.seconds);
@@ -112,7 +112,7 @@ fn found(options: &Options, flaw: Flaw, runs_max: usize) -> bool {
     }
 }
 
-/// Tells what a series without failures came to; whether it went through all that it must.
+/// Reports a series without failures; true if it reached all required coverage points.
 fn held(options: &Options, ended: &Ended<Verdict>, took: Duration) -> bool {
     let (first, seeds, sum) = (options.seed, ended.seeds, &ended.sum);
     let transactions = sum.committed + sum.read;

@@ -1,15 +1,15 @@
 //! Seeded simulation of transactions over stores of several engines.
 //!
-//! One seed decides everything: how many clients there are and what they call, how far the stores
-//! are, which calls conflict or lose their answers, when processes die and networks part, and
-//! which task runs next. So a seed that fails can be run again, and fails again.
+//! One seed decides everything: the number of clients and their calls, the distances of the stores,
+//! the calls that conflict or lose their answers, the times of deaths and partitions, and the order
+//! of tasks. So a seed that fails can be run again, and fails again.
 //!
-//! - [`workload`]: what is simulated, and what must hold of it;
+//! - [`workload`]: the simulated system and the promises that must hold;
 //! - [`process`]: processes that die, networks that part, and schedules that shrink;
 //! - [`world`]: the clock, the tasks and their order;
 //! - [`series`]: seed after seed;
-//! - [`recorded`]: what a store's recorder has seen as a history that can be checked;
-//! - [`flaw`], [`sabotage`]: faults that are planted to see that the checks notice.
+//! - [`recorded`]: converts a store's recorded events to a history that can be checked;
+//! - [`flaw`], [`sabotage`]: planted faults that the checks must detect.
 
 pub mod flaw;
 pub mod geo;

@@ -19,22 +19,22 @@ use mingle_sim::workload::{Verdict, judged, shrunk};
 struct Options {
     #[command(subcommand)]
     command: Option<Command>,
-    /// For how long seeds are run; with a planted fault, at most so long for each.
+    /// Seconds for which seeds are run; with a planted fault, the limit for each fault.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// The first seed; a seed that failed fails again.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds, instead of a time.
+    /// The number of seeds, instead of a time.
     #[arg(long)]
     seeds: Option<u64>,
-    /// Plants a fault and runs seeds until one fails; `all` does that for each that there is.
+    /// Plants a fault and runs seeds until one fails; `all` does that for each fault in turn.
     #[arg(long, value_name = "FAULT")]
     planted: Option<String>,
-    /// At most so many runs to find a shorter schedule of a seed that fails.
+    /// The maximum number of runs to find a shorter schedule of a failing seed.
     #[arg(long, default_value_t = 400)]
     shrink: usize,
-    /// On how many threads seeds are run.
+    /// The number of threads that run seeds.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
 }
@@ -45,7 +45,7 @@ enum Command {
     Outage(outage_command::Options),
 }
 
-/// What seeds came to.
+/// The sum of the seeds' results.
 #[derive(Default)]
 struct Sum {
     transactions: u64,
@@ -63,7 +63,7 @@ impl Sum {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    // Panics are verdicts here, and are told as such.
+    // Panics are verdicts here, and are reported as verdicts.
     std::panic::set_hook(Box::new(|_| {}));
     match options.command {
         Some(Command::Geo(options)) => return geo_command::run(&options),
@@ -90,7 +90,7 @@ fn series(options: &Options, flaw: Flaw) -> Ended<Sum> {
     Series { first, count, until, jobs }.run(|seed| judged(&Plan::draw(seed), flaw), Sum::add)
 }
 
-/// Whether all seeds held.
+/// True if all seeds held.
 fn run(options: &Options) -> bool {
     let Ended { seeds, sum, broken } = series(options, Flaw::None);
     if let Some((seed, broken)) = broken {
@@ -107,7 +107,7 @@ fn run(options: &Options) -> bool {
     true
 }
 
-/// Whether a planted fault was found.
+/// True if a planted fault was found.
 fn find(options: &Options, flaw: Flaw, runs_max: usize) -> bool {
     let begin = Instant::now();
     let ended = series(options, flaw);

@@ -10,22 +10,22 @@ use mingle_sim::workload::outage::Outage;
 /// A minute without one replica, or one store, under a steady load, second by second.
 #[derive(Args)]
 pub struct Options {
-    /// What is away: a store, or one of its replicas.
+    /// The missing part: a store, or one of its replicas.
     #[arg(long, default_value = "feed/r3", value_parser = ["bank", "shop", "wall", "feed", "wall/r3", "feed/r3"])]
     away: String,
     /// The feed is causal instead of eventual.
     #[arg(long)]
     causal: bool,
-    /// For how many seconds it is away.
+    /// The duration of the outage in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// How many clients there are, each with four calls a second.
+    /// The number of clients, each with four calls a second.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=200))]
     clients: u64,
-    /// How many objects of each kind there are.
+    /// The number of objects of each kind.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..))]
     objects: u8,
-    /// What the world draws from.
+    /// The seed of the world's random source.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! From what a store's recorder has seen to a history that `mingle-checker` checks.
+//! Conversion of a store's recorded events to a history that `mingle-checker` checks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -16,7 +16,7 @@ struct Unit {
     element: Option<Value>,
 }
 
-/// What one transaction did at the store, as far as it was seen.
+/// The recorded actions of one transaction at the store.
 #[derive(Default)]
 struct Open {
     begin: Duration,
@@ -24,20 +24,21 @@ struct Open {
     writes: Vec<Unit>,
 }
 
-/// Where a history takes place.
+/// The state while a history is built.
 struct Place<'a> {
     store: &'a str,
     level: Level,
-    /// Numbers of units.
+    /// The numbers of the units.
     keys: HashMap<Unit, i64>,
 }
 
-/// The history of one store of one copy: of each unit that was read or written, its versions are
-/// the values. A commit whose answer was lost before the recorder is not part of it.
+/// Builds the history of one store with one copy: each unit that was read or written is an object,
+/// and its versions are the values. A commit whose answer was lost before the recorder is not
+/// included.
 ///
 /// # Errors
 ///
-/// When the recording makes no history: two commits had one version, say.
+/// If the recording does not form a history, for example because two commits had one version.
 pub fn history_of(events: &[Event], store: &str, level: Level) -> Result<History, Malformed> {
     let mut open: BTreeMap<u64, Open> = BTreeMap::new();
     let mut place = Place { store, level, keys: HashMap::new() };
@@ -51,7 +52,8 @@ pub fn history_of(events: &[Event], store: &str, level: Level) -> Result<History
             EventCall::Read(reads, Ok(answers)) => {
                 let Some(open) = open.get_mut(&event.transaction) else { continue };
                 for (read, answer) in reads.iter().zip(answers) {
-                    // A unit that was read twice had one version: it is one snapshot.
+                    // A unit that was read twice had one version, because both reads use one
+                    // snapshot.
                     if let Some(unit) = unit_of(read)
                         && !open.reads.iter().any(|(known, _)| *known == unit)
                     {
@@ -96,7 +98,7 @@ impl Place<'_> {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Transaction {
             id: number,
-            // Each its own: what a session may expect is checked where sessions are.
+            // Each transaction is its own session: session guarantees are checked elsewhere.
             session: number,
             outcome: Outcome::Committed,
             interval: Some(Interval { begin: nanos(open.begin), end: nanos(end) }),
@@ -136,8 +138,8 @@ fn unit_of(read: &Read) -> Option<Unit> {
     Some(Unit { address: address.clone(), element })
 }
 
-/// The units that a write changes for certain. Removals and deletions of what is not there change
-/// nothing, so they have no place in the simulated program.
+/// Returns the units that a write certainly changes. Removals and deletions of absent values change
+/// nothing, so the simulated program does not use them.
 fn written(write: &Write) -> Vec<Unit> {
     let unit = |address: &Address, element| Unit { address: address.clone(), element };
     match write {

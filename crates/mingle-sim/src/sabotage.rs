@@ -1,4 +1,4 @@
-//! Faults that are planted on purpose: each breaks a promise, and the checks must notice.
+//! Faults that are planted on purpose: each breaks a promise, and the checks must detect it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,26 +10,26 @@ use mingle_store::{
     Transaction,
 };
 
-/// What is broken.
+/// The planted fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// Nothing.
+    /// No fault.
     None,
-    /// The strong store commits although another transaction got in between.
+    /// The strong store commits despite a conflicting transaction in between.
     ConflictsForgotten,
-    /// The strong store says of every lost commit that it did not take effect.
+    /// The strong store reports every lost commit as not having taken effect.
     OutcomesForgotten,
     /// The near store drops one commit in ten.
     CommitsDropped,
 }
 
 impl Sabotage {
-    /// All that can be broken.
+    /// All planted faults.
     pub const ALL: [Self; 3] =
         [Self::ConflictsForgotten, Self::OutcomesForgotten, Self::CommitsDropped];
 }
 
-/// A store that is broken.
+/// A store with a planted fault.
 pub struct Sabotaged {
     inner: Arc<dyn DataStore>,
     sabotage: Sabotage,
@@ -37,7 +37,7 @@ pub struct Sabotaged {
 }
 
 impl Sabotaged {
-    /// Breaks a store, if the fault is one of stores of this name.
+    /// Plants the fault in a store, if it belongs to stores of this name.
     pub fn wrap(name: &str, inner: Arc<dyn DataStore>, sabotage: Sabotage) -> Arc<dyn DataStore> {
         let concerned = match sabotage {
             Sabotage::None => "",

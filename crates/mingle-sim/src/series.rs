@@ -6,33 +6,33 @@ use std::time::Instant;
 
 use crate::workload::promises::Broken;
 
-/// Which seeds are run.
+/// The seeds of a series.
 #[derive(Clone, Copy, Debug)]
 pub struct Series {
-    /// The first.
+    /// The first seed.
     pub first: u64,
-    /// How many, instead of a time.
+    /// The number of seeds, instead of a time.
     pub count: Option<u64>,
-    /// Until when.
+    /// The end of the series.
     pub until: Instant,
-    /// On how many threads.
+    /// The number of threads.
     pub jobs: usize,
 }
 
-/// How a series ended.
+/// The result of a series.
 #[derive(Debug, Default)]
 pub struct Ended<S> {
-    /// How many seeds were run.
+    /// The number of seeds that were run.
     pub seeds: u64,
-    /// All verdicts, added.
+    /// The sum of all verdicts.
     pub sum: S,
-    /// The first seed that failed, with how it did.
+    /// The first seed that failed, with its failure.
     pub broken: Option<(u64, Broken)>,
 }
 
 impl Series {
-    /// Runs seeds until one fails, or the series is over: what `judged` says of each is added. On
-    /// several threads, of two seeds that fail the lower one is told, whichever came first.
+    /// Runs seeds until one fails or the series is over; adds the verdict of `judged` for each. If
+    /// two seeds fail on different threads, the lower one is reported, in any order of failure.
     ///
     /// # Examples
     ///

@@ -10,10 +10,10 @@ use mingle_model::Time;
 use mingle_model::random::Random;
 use mingle_store::{BoxFuture, World};
 
-/// 2026-11-20T00:00:00Z, when every simulation begins.
+/// The start of every simulation: 2026-11-20T00:00:00Z.
 const START: i64 = 1_795_132_800_000;
 
-/// A world in which of all tasks that can go on a random one does, and time passes when none can.
+/// A world that runs a random one of the runnable tasks; time advances when no task can run.
 ///
 /// # Examples
 ///
@@ -34,16 +34,16 @@ pub struct SimulatedWorld {
 struct Inner {
     elapsed: Duration,
     random: Random,
-    /// What stores and the runtime draw, apart from the order of tasks.
+    /// The random source of stores and the runtime, separate from the order of tasks.
     drawn: Random,
     sleepers: BTreeMap<(Duration, u64), Waker>,
     tasks: BTreeMap<u64, BoxFuture<'static, ()>>,
     next: u64,
-    /// A digest of which task ran when: two runs of one seed have the same.
+    /// A digest of the order in which tasks ran: two runs of one seed have the same.
     digest: u64,
 }
 
-/// Puts its task among those that can go on.
+/// Puts its task among the runnable ones.
 struct Ready {
     task: u64,
     ready: Arc<Mutex<Vec<u64>>>,
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SimulatedWorld {
-    /// The world of a seed.
+    /// Creates the world of a seed.
     pub fn new(seed: u64) -> Arc<Self> {
         let inner = Inner {
             elapsed: Duration::ZERO,
@@ -77,11 +77,11 @@ impl SimulatedWorld {
         Arc::new(Self { inner: Arc::new(Mutex::new(inner)), ready: Arc::default() })
     }
 
-    /// Runs a future to its end, and all tasks beside it.
+    /// Runs a future to its end, together with all other tasks.
     ///
     /// # Panics
     ///
-    /// When nothing can go on and nobody sleeps.
+    /// If no task can run and none sleeps.
     pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = std::pin::pin!(future);
         // The future itself is task 0.
@@ -111,7 +111,7 @@ impl SimulatedWorld {
         Waker::from(Arc::new(Ready { task, ready: Arc::clone(&self.ready) }))
     }
 
-    /// A random one of the tasks that can go on.
+    /// Returns a random one of the runnable tasks.
     fn pick(&self) -> Option<u64> {
         let mut ready = lock(&self.ready);
         if ready.is_empty() {
@@ -134,8 +134,8 @@ impl SimulatedWorld {
         waker.wake();
     }
 
-    /// Drops all tasks and whoever sleeps. They hold the world as it holds them, so a world that is
-    /// not stopped is never given back.
+    /// Drops all tasks and sleepers. They and the world hold references to each other, so a world
+    /// that is not stopped is never freed.
     pub fn stop(&self) {
         loop {
             let (tasks, sleepers) = {
@@ -143,14 +143,14 @@ impl SimulatedWorld {
                 (std::mem::take(&mut inner.tasks), std::mem::take(&mut inner.sleepers))
             };
             lock(&self.ready).clear();
-            // Without the lock: what is dropped may look at the world, or spawn.
+            // The lock is released first: a dropped task may inspect the world, or spawn.
             if tasks.is_empty() && sleepers.is_empty() {
                 return;
             }
         }
     }
 
-    /// A digest of which task ran when.
+    /// Returns a digest of the order in which tasks ran.
     pub fn digest(&self) -> u64 {
         lock(&self.inner).digest
     }
@@ -168,7 +168,8 @@ impl World for SimulatedWorld {
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let shared = Arc::clone(&self.inner);
         let until = lock(&shared).elapsed + duration;
-        // However often it is polled, it is woken once: futures that are polled together would multiply else.
+        // A future is woken once, however often it is polled; otherwise futures that are polled
+        // together would multiply.
         let mut known = None;
         Box::pin(std::future::poll_fn(move |context| {
             let mut inner = lock(&shared);

@@ -1,4 +1,4 @@
-//! The data center that stopped is given up, and comes back with empty disks.
+//! The return of the stopped data center: it is given up and comes back with empty disks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::kill::Run;
 
-/// Whether it comes back within the run, after it has stopped.
+/// Checks that it comes back within the run, after it has stopped.
 pub fn check(at: Duration, back: Option<Duration>, seconds: u64) -> Result<(), String> {
     match back {
         Some(back) if back <= at || back >= Duration::from_secs(seconds) => Err(format!(
@@ -18,7 +18,7 @@ pub fn check(at: Duration, back: Option<Duration>, seconds: u64) -> Result<(), S
     }
 }
 
-/// Gives it up and admits it again when it is time, if it is to come back.
+/// Gives up and readmits the data center at the planned time, if it is to come back.
 pub fn start(
     run: &Arc<Run>,
     store: &Arc<GeoStore>,

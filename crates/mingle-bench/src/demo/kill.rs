@@ -1,5 +1,5 @@
-//! The demonstration of what stays available: Message Groups over three data centers, of which one
-//! stops on the way.
+//! The demonstration of availability: Message Groups over three data centers, of which one stops
+//! during the run.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,36 +21,37 @@ use crate::groups::{self, MIX};
 /// The store whose data centers can stop.
 const INBOXES: &str = "inboxes";
 
-/// In the end so many users are looked at in all data centers.
+/// The number of users that are compared between all data centers in the end.
 const LOOKED_AT: usize = 500;
 
-/// How long a client waits until all that it has seen is where it moves, before it goes on without.
+/// The longest wait of a moving client until its past has reached the new data center; then it
+/// continues without.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// So many of its last writes a client remembers, to say which of them were lost.
+/// The number of last writes that a client remembers, to report the lost ones.
 const WRITES_MAX: usize = 1_000;
 
-/// What became of one client of the data center that stopped.
+/// The result for one client of the stopped data center.
 #[derive(Clone, Debug)]
 pub struct Moved {
-    /// Where it goes on.
+    /// The data center where it continues.
     pub to: String,
-    /// How.
+    /// The manner in which it continues.
     pub how: How,
-    /// From the first call that failed to the first that succeeded there.
+    /// The time from the first failed call to the first successful call there.
     pub took: Duration,
-    /// Calls that failed in between.
+    /// The number of failed calls in between.
     pub failed: u64,
 }
 
-/// How a session goes on.
+/// The manner in which a session continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// All that it has seen was there at once.
+    /// Its whole past was there at once.
     Resumed,
-    /// It had to wait for something.
+    /// It had to wait for a part of its past.
     Waited,
-    /// Something did not come: so many writes that were acknowledged.
+    /// A part did not arrive: this many acknowledged writes.
     WithLoss(usize),
 }
 
@@ -66,7 +67,7 @@ impl fmt::Display for How {
     }
 }
 
-/// What was done in one second by the clients of one data center.
+/// The calls of one data center's clients in one second.
 #[derive(Default)]
 pub struct Cell {
     done: AtomicU64,
@@ -83,30 +84,30 @@ impl Cell {
     }
 }
 
-/// The run, as far as it has got.
+/// The state of the run so far.
 pub struct Run {
     /// The binding, as the page shows it.
     pub binding: String,
-    /// Names of the data centers.
+    /// The names of the data centers.
     pub names: Vec<String>,
-    /// Which one stops.
+    /// The data center that stops.
     pub killed: String,
-    /// After so many seconds.
+    /// The time of the stop.
     pub at: Duration,
-    /// After how long it is given up, and comes back.
+    /// The time at which it is given up and comes back.
     pub back: Option<Duration>,
-    /// After how long it had all that the others had.
+    /// The time at which it had caught up with the others.
     pub came_up: OnceLock<Duration>,
-    /// How long it all takes.
+    /// The duration of the run in seconds.
     pub seconds: u64,
-    /// By second, then data center.
+    /// The cells by second, then by data center.
     pub cells: Vec<Vec<Cell>>,
-    /// Why calls failed.
+    /// The reasons of failed calls.
     pub reasons: Reasons,
 }
 
 impl Run {
-    /// Whether a data center runs in the end.
+    /// True if a data center runs in the end.
     fn runs_at_last(&self, name: &str) -> bool {
         self.back.is_some() || *name != self.killed
     }
@@ -165,8 +166,8 @@ pub fn run(killed: &str, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the clients; gives what became of those of the data center that stopped, and at how many
-/// users the others differ in the end.
+/// Runs the clients; returns the results for those of the stopped data center, and the number of
+/// users at which the others differ in the end.
 async fn drive(
     run: &Arc<Run>,
     binding: &Binding,
@@ -210,14 +211,14 @@ async fn drive(
     Ok((moved, differing(&database, run).await?))
 }
 
-/// The other data centers, the nearest first.
+/// Returns the other data centers, the nearest first.
 fn nearest(geo: &GeoConfig, names: &[String], home: usize) -> Vec<usize> {
     let mut others: Vec<usize> = (0..names.len()).filter(|other| *other != home).collect();
     others.sort_by_key(|other| geo.between(&names[home], &names[*other]).mean);
     others
 }
 
-/// Waits until those that run show the same.
+/// Waits until the running data centers show the same contents.
 async fn settle(store: &GeoStore, run: &Run) -> Result<(), String> {
     let failed = |error: StoreError| error.to_string();
     let mut wanted = mingle_model::Stamp::default();
@@ -243,7 +244,7 @@ async fn settle(store: &GeoStore, run: &Run) -> Result<(), String> {
     }
 }
 
-/// Prints a line for each second, and stops the data center when it is time.
+/// Prints a line for each second, and stops the data center at the planned time.
 async fn watch(run: &Arc<Run>, store: &Arc<GeoStore>, begin: Instant) -> Result<(), String> {
     print!("{:>6}", "second");
     for name in &run.names {
@@ -281,20 +282,20 @@ struct Client {
     run: Arc<Run>,
     begin: Instant,
     session: Session,
-    /// Where it stays.
+    /// The client's home data center.
     home: usize,
-    /// Where it would go, the nearest first.
+    /// The other data centers, the nearest first.
     elsewhere: Vec<usize>,
     random: Random,
     fresh: usize,
-    /// What of its data center its last writes were.
+    /// The home data center's entry of the session's past after each of its last writes.
     writes: VecDeque<u64>,
 }
 
 impl Client {
     async fn run(mut self) -> Result<Option<Moved>, String> {
         let mut moved: Option<Moved> = None;
-        // Since the first failure, until a call succeeds.
+        // The time from the first failure until a call succeeds.
         let mut leaving: Option<(Instant, Moved)> = None;
         let end = self.begin + Duration::from_secs(self.run.seconds);
         while Instant::now() < end {
@@ -342,7 +343,7 @@ impl Client {
         self.writes.push_back(seen.of(&self.run.names[self.home]));
     }
 
-    /// Goes on at the nearest data center that runs.
+    /// Continues at the nearest running data center.
     async fn leave(&mut self) -> Result<(String, How), String> {
         let failed = |error: StoreError| error.to_string();
         let from = self.run.names[self.home].clone();
@@ -368,14 +369,14 @@ impl Client {
     }
 }
 
-/// Whether a call may fail though its data center runs: what it waits for may have been under way in
-/// the one that stopped, and what transactions leave is cleaned up only once that is back.
+/// True if a call may fail although its data center runs: it may wait for data under way in the
+/// stopped one, and the remains of transactions are cleaned up only when that is back.
 fn may_fail(error: &Error) -> bool {
     error.is_retryable()
         || matches!(error, Error::Store(_) | Error::Incomplete { .. } | Error::Limit(_))
 }
 
-/// At how many of the users that are looked at the data centers that run do not show the same.
+/// Returns the number of compared users at which the running data centers differ.
 async fn differing(database: &Database, run: &Run) -> Result<usize, String> {
     let mut count = 0;
     for number in (0..SIZE.users).step_by(SIZE.users / LOOKED_AT) {
@@ -390,7 +391,7 @@ async fn differing(database: &Database, run: &Run) -> Result<usize, String> {
     Ok(count)
 }
 
-/// How often it was done in a second, on average, in the seconds that lie wholly in a part of the run.
+/// Returns the average number per second in the seconds that lie wholly in one part of the run.
 pub fn per_second(run: &Run, dc: usize, is_after: bool) -> f64 {
     let at = run.at.as_secs_f64();
     let seconds = (0..run.seconds).filter(|second| {
@@ -402,7 +403,7 @@ pub fn per_second(run: &Run, dc: usize, is_after: bool) -> f64 {
     counts.iter().sum::<f64>() / (counts.len().max(1)) as f64
 }
 
-/// Kinds of ends, each with how many sessions it came to, and the longest that one took.
+/// Returns the kinds of ends, each with its number of sessions and its longest time.
 pub fn fates(moved: &[Moved]) -> Vec<(String, usize, Duration)> {
     let mut fates: Vec<(String, usize, Duration)> = Vec::new();
     for one in moved {

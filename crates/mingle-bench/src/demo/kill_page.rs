@@ -10,7 +10,7 @@ use crate::html::escape;
 const COLORS: [&str; 7] =
     ["#0b7a75", "#c1440e", "#4059ad", "#b8860b", "#7b2d8b", "#2e7d32", "#555555"];
 
-/// The page as HTML.
+/// Renders the page as HTML.
 pub fn render(run: &Run, moved: &[Moved], options: &Options) -> String {
     let mut page = String::from(HEAD);
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
@@ -65,7 +65,7 @@ pub fn render(run: &Run, moved: &[Moved], options: &Options) -> String {
 }
 
 fn plot(run: &Run) -> String {
-    // Above the plot stands what happened.
+    // The space above the plot shows the events.
     let (left, right, top, bottom) = (50.0, 880.0, 50.0, 240.0);
     let most = run.cells.iter().flatten().map(super::kill::Cell::done).max().unwrap_or(0).max(1);
     let x = |second: f64| left + second / run.seconds as f64 * (right - left);
@@ -154,7 +154,7 @@ mod tests {
         options: Options,
     }
 
-    /// The page of a run in which everything that is called something is called by the next of these names.
+    /// Renders the page of a run in which each name is the next of these.
     fn page(mut name: impl FnMut() -> String) -> String {
         let names: Vec<String> = (0..3).map(|_| name()).collect();
         let run = Run {

@@ -1,4 +1,4 @@
-//! The load: clients that call one transaction after another, and what they measured.
+//! The load: clients that make consecutive calls, and their measurements.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use mingle_store::{Commit, Write};
 use crate::groups::{self, MIX, Size};
 use crate::measured::Measured;
 
-/// A load to be run.
+/// A load to run.
 pub struct Load {
     pub title: &'static str,
     pub clients: usize,
@@ -57,7 +57,7 @@ impl Load {
         for client in clients {
             measured.add(&client.await.map_err(|error| error.to_string())??)?;
         }
-        // The last calls end a little after the time is up, and count.
+        // The last calls end slightly after the time limit, and count.
         measured.seconds = begin.elapsed().as_secs_f64();
         progress.finish();
         Ok(measured)

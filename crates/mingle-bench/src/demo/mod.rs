@@ -23,7 +23,7 @@ use crate::measured::Measured;
 use crate::predict::{self, PAPER_RATIO};
 use load::Load;
 
-/// How the demonstration runs.
+/// The options of the demonstration.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Seconds for each of the two sides: 20 if nothing is said. With --kill, seconds of the whole run:
@@ -39,17 +39,17 @@ pub struct Options {
     /// Round trip to a causal store (MixT §8.1).
     #[arg(long, default_value = "1ms")]
     causal: Distance,
-    /// Where the page goes.
+    /// The path of the page.
     #[arg(long, default_value = "target/demo.html")]
     page: PathBuf,
     /// Seed of the calls.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Fail if the measured ratio departs from the predicted one by more than so many percent.
+    /// Fail if the measured ratio departs from the predicted one by more than this many percent.
     #[arg(long)]
     within: Option<f64>,
-    /// Run over three data centers, oslo, rome and lima, and stop this one on the way: what stays
-    /// available, and what becomes of its clients?
+    /// Run over three data centers, oslo, rome and lima, and stop this one during the run, to show
+    /// the availability of the rest and the fate of its clients.
     #[arg(long)]
     kill: Option<String>,
     /// When to stop it: 20s if nothing is said.
@@ -66,7 +66,7 @@ impl Options {
     }
 }
 
-/// Enough users and groups that calls seldom meet.
+/// Enough users and groups that calls seldom conflict.
 const SIZE: Size = Size { users: 20_000, groups: 2_000, members: 8 };
 
 /// One side of the comparison.
@@ -76,7 +76,7 @@ pub struct Side {
     pub measured: Measured,
     /// Mean latency that the round-trip counts predict for the calls that were made, in ms.
     pub predicted_ms: f64,
-    /// The same by transaction.
+    /// The same for each transaction.
     pub predicted_by_transaction: Vec<f64>,
 }
 
@@ -121,13 +121,13 @@ fn write_page(page: &str, options: &Options) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", options.page.display()))
 }
 
-/// Measured throughput, mixed over linearizable.
+/// Returns the measured ratio of throughput, mixed over linearizable.
 pub fn ratio(mixed: &Side, linearizable: &Side) -> f64 {
     mixed.measured.throughput() / linearizable.measured.throughput()
 }
 
-/// The same as the round-trip counts predict it: with a fixed number of clients, throughput goes
-/// as one over the mean latency.
+/// Returns the same ratio as predicted by the round-trip counts: with a fixed number of clients,
+/// throughput is inversely proportional to the mean latency.
 pub fn predicted_ratio(mixed: &Side, linearizable: &Side) -> f64 {
     linearizable.predicted_ms / mixed.predicted_ms
 }

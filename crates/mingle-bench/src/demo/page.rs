@@ -1,4 +1,4 @@
-//! The page: plots and phases in one file that needs nothing else.
+//! The page: plots and phases in one self-contained file.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::html::escape;
 const MIXED: &str = "#0b7a75";
 const LINEARIZABLE: &str = "#c1440e";
 
-/// The page as HTML.
+/// Renders the page as HTML.
 pub fn render(mixed: &Side, linearizable: &Side, options: &Options, paper: f64) -> String {
     let (measured, predicted) = (ratio(mixed, linearizable), predicted_ratio(mixed, linearizable));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
@@ -123,7 +123,7 @@ fn table(mixed: &Side, linearizable: &Side) -> String {
     html + "</tr></table>"
 }
 
-/// The distribution of one transaction's latency on both sides.
+/// Plots the distribution of one transaction's latency on both sides.
 fn cdf(name: &str, index: usize, mixed: &Side, linearizable: &Side) -> String {
     let (left, right, top, bottom) = (52.0, 490.0, 12.0, 190.0);
     let x =

@@ -1,19 +1,19 @@
-//! Why calls failed.
+//! The reasons of failed calls.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use mingle::Error;
 
-/// So many reasons are shown.
+/// The number of reasons shown.
 const SHOWN: usize = 5;
 
-/// How many calls failed, by what their errors say.
+/// The number of failed calls by error text.
 #[derive(Default)]
 pub struct Reasons(Mutex<BTreeMap<String, u64>>);
 
 impl Reasons {
-    /// One call that failed, for this reason.
+    /// Records one failed call with this reason.
     #[cfg(test)]
     pub fn of(reason: &str) -> Self {
         Self(Mutex::new(BTreeMap::from([(reason.to_owned(), 1)])))
@@ -25,7 +25,7 @@ impl Reasons {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
     }
 
-    /// The most frequent ones, and how often each was given.
+    /// Returns the most frequent reasons with their counts.
     pub fn most(&self) -> Vec<(String, u64)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> =
@@ -36,7 +36,7 @@ impl Reasons {
     }
 }
 
-/// What an error says without what is different in each: numbers, and names with numbers in them.
+/// Returns an error text without the parts that vary: numbers, and names with numbers in them.
 fn alike(text: &str) -> String {
     let word = |word: &str| {
         let has_digit = word.contains(|c: char| c.is_ascii_digit());

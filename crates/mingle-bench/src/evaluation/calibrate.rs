@@ -1,5 +1,5 @@
-//! What is measured: the model runs at a moderate load, and each handler is timed. By kind of input that
-//! gives the service times; by system, what a transaction takes of a processor.
+//! Calibration: the model runs at a moderate load, and each handler is timed. This gives the
+//! service time of each kind of input, and the processor time of a transaction in each system.
 
 use mingle_geo::Baseline;
 
@@ -9,10 +9,10 @@ use super::model::{Model, Setup};
 use super::times::{Samples, Times};
 use super::workload::Workload;
 
-/// Each is measured so often; of a kind the least disturbed round counts.
+/// The number of measurements; for each kind the least disturbed round counts.
 const ROUNDS: usize = 3;
 
-/// Simulated time before samples are taken, and while they are, in nanoseconds.
+/// The simulated times before and during sampling, in nanoseconds.
 const WARM_UP_NS: u64 = 400_000_000;
 const SAMPLED_NS: u64 = 250_000_000;
 
@@ -20,12 +20,12 @@ const SAMPLED_NS: u64 = 250_000_000;
 const SITE_CLIENTS: usize = 4_000;
 const MICRO_CLIENTS: usize = 100;
 
-/// The service times of this machine. One table for all systems: what they have in common takes the
-/// same time in all of them.
+/// Measures the service times on this machine. All systems share one table: their common work takes
+/// the same time in all of them.
 ///
 /// # Errors
 ///
-/// What the core does not accept about the settings.
+/// The core's objection to the settings.
 pub fn measure(options: &Options) -> Result<Times, String> {
     let recorded = Times::recorded();
     let mut best: Option<Times> = None;
@@ -65,19 +65,19 @@ fn sampled(setup: Setup, workload: Box<dyn Workload>) -> Result<Model, String> {
     Ok(model)
 }
 
-/// What a transaction of the auction site takes of this machine's processor in one system, at all
-/// replicas, with what they do whatever the load is; clients not included.
+/// The processor time of an auction-site transaction in one system on this machine, at all replicas
+/// and with their periodic work, without the clients.
 #[derive(Clone, Debug)]
 pub struct Cost {
     pub system: Baseline,
-    /// By round, in microseconds.
+    /// The processor time in each round, in microseconds.
     pub rounds_us: Vec<f64>,
-    /// Transactions of the last round.
+    /// The transactions of the last round.
     pub committed: u64,
 }
 
 impl Cost {
-    /// Of all rounds the least: whatever else a machine does makes it more.
+    /// Returns the minimum of the rounds: any other work of the machine only increases the time.
     pub fn least_us(&self) -> f64 {
         self.rounds_us.iter().copied().fold(f64::INFINITY, f64::min)
     }
@@ -87,17 +87,17 @@ impl Cost {
     }
 }
 
-/// Clients of the auction site at each data center when processor time is measured: all systems bear
-/// them.
+/// Returns the number of auction-site clients at each data center while processor time is measured;
+/// all systems can bear them.
 pub fn cost_clients(options: &Options) -> usize {
     if options.quick { SITE_CLIENTS / 20 } else { SITE_CLIENTS }
 }
 
-/// The processor time of all systems, forwards and backwards by turns, one at a time.
+/// Measures the processor time of all systems one at a time, alternately forwards and backwards.
 ///
 /// # Errors
 ///
-/// What the core does not accept about the settings, or a system in which nothing commits.
+/// The core's objection to the settings, or a system in which nothing commits.
 pub fn costs(options: &Options) -> Result<Vec<Cost>, String> {
     let new = |system| Cost { system, rounds_us: Vec::new(), committed: 0 };
     let mut costs: Vec<Cost> = Baseline::ALL.into_iter().map(new).collect();

@@ -1,4 +1,4 @@
-//! Clients of the model: each a session of the core, with one transaction at a time.
+//! Clients of the model: each is a session of the core, with one transaction at a time.
 
 use mingle_geo::session::SessionOutput;
 use mingle_geo::{Address, DcId, Event, Message, Now, Refusal, Session, SessionConfig};
@@ -13,14 +13,14 @@ pub struct Client {
     session: Session,
     dc: u8,
     job: Job,
-    /// When its transaction was tried first.
+    /// The time of the transaction's first attempt.
     begun_ns: u64,
-    /// When it was asked to commit.
+    /// The time of the commit request.
     asked_ns: u64,
 }
 
 impl Model {
-    /// Clients begin, each at some time of the first think time.
+    /// Starts the clients, each at some time within the first think time.
     pub fn start_clients(&mut self) {
         self.started_ns = self.now_ns;
         let count = self.setup.clients * usize::from(self.setup.dcs);
@@ -41,12 +41,12 @@ impl Model {
         }
     }
 
-    /// Clients begin within this time.
+    /// Returns the time within which clients start.
     fn spread_ns(&self) -> u64 {
         self.setup.think_us.max(20_000) * 1_000
     }
 
-    /// Clients end what they are at, and begin nothing more.
+    /// Lets clients finish their current transactions and start no more.
     #[cfg(test)]
     pub fn stop_clients(&mut self) {
         self.is_over = true;
@@ -62,7 +62,7 @@ impl Model {
         self.start(index);
     }
 
-    /// Runs its transaction, from the beginning.
+    /// Runs the client's transaction from the beginning.
     fn start(&mut self, index: usize) {
         let (now, system) = (self.now(), self.setup.system);
         let client = &mut self.clients[index];
@@ -112,7 +112,7 @@ impl Model {
         self.perform(index, out);
     }
 
-    /// Does what a session wants done.
+    /// Performs the outputs of a session.
     fn perform(&mut self, index: usize, mut outputs: Vec<SessionOutput>) {
         while !outputs.is_empty() {
             for output in std::mem::take(&mut outputs) {
@@ -180,7 +180,7 @@ impl Model {
         self.push(self.now_ns + think_ns, Happening::Begin { client: index });
     }
 
-    /// Sends again what is overdue.
+    /// Repeats overdue messages.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         for index in 0..self.clients.len() {

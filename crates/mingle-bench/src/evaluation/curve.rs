@@ -1,5 +1,5 @@
-//! What is run: for each system throughput against latency, by more and more clients, and what else the
-//! paper shows.
+//! The runs: for each system, throughput against latency with an increasing number of clients, and
+//! the paper's other experiments.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,12 +17,12 @@ use super::{Options, Part};
 /// A point of a curve.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Clients at each data center.
+    /// The number of clients at each data center.
     pub clients: usize,
     pub tally: Tally,
 }
 
-/// A system under more and more load.
+/// A system under increasing load.
 #[derive(Clone, Debug)]
 pub struct Curve {
     pub system: Baseline,
@@ -30,13 +30,13 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The point of most throughput.
+    /// Returns the point of highest throughput.
     pub fn peak(&self) -> &Point {
         let most = |a: &&Point, b: &&Point| a.tally.throughput().total_cmp(&b.tally.throughput());
         self.points.iter().max_by(most).expect("a curve has points")
     }
 
-    /// The point of least load.
+    /// Returns the point of lowest load.
     pub fn calm(&self) -> &Point {
         &self.points[0]
     }
@@ -45,26 +45,26 @@ impl Curve {
 /// A run of the microbenchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// Of a hundred transactions.
+    /// Strong transactions, in percent.
     pub strong: usize,
-    /// Of a hundred transactions.
+    /// Updating transactions, in percent.
     pub updates: usize,
-    /// Of a hundred strong ones, those with a key of the designated partition.
+    /// Strong transactions with a key of the designated partition, in percent of the strong ones.
     pub contention: usize,
 }
 
-/// Everything that was run.
+/// The results of all runs.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What a transaction takes of a processor, measured.
+    /// The measured processor time of a transaction.
     pub costs: Vec<Cost>,
-    /// The auction site, by system.
+    /// The auction site's curve of each system.
     pub site: Vec<Curve>,
     /// The microbenchmark, in the order of [`MIXES`].
     pub micro: Vec<(Mix, Curve)>,
-    /// The leader's data center is lost.
+    /// The run in which the leader's data center is lost.
     pub loss: Option<Tally>,
-    /// Contention, for some seconds.
+    /// The run with contention, for some seconds.
     pub contention: Option<Tally>,
 }
 
@@ -76,24 +76,24 @@ pub const MIXES: [(Baseline, Mix); 4] = [
     (Baseline::UniStore, Mix { strong: 10, updates: 100, contention: 20 }),
 ];
 
-/// Loads, as parts of what the busiest core should bear by the first two points.
+/// The loads, as fractions of the busiest core's limit as extrapolated from the first two points.
 const LOADS: [f64; 2] = [0.8, 1.15];
 
-/// The same in a hurry.
+/// The loads of a quick run.
 const LOADS_QUICK: [f64; 1] = [1.15];
 
-/// The second point has so many times the clients of the first.
+/// The ratio of the second point's clients to the first point's.
 const MORE: usize = 3;
 
-/// Clients at each data center at most, so that a point takes at most about a minute.
+/// The maximum number of clients at each data center, so that a point takes at most about a minute.
 const CLIENTS_MAX: f64 = 30_000.0;
 
-/// Clients of the first point: where they think, at each data center for each partition; where they do
-/// not, at each data center.
+/// The clients of the first point at each data center: with think time, per partition; without, in
+/// total.
 const SITE_CLIENTS: usize = 60;
 const MICRO_CLIENTS: usize = 24;
 
-/// Clients of the runs in which something goes wrong, and how long these take, in nanoseconds.
+/// The clients of the runs with trouble, and the durations of these runs in nanoseconds.
 const TROUBLED_CLIENTS: usize = 24;
 const LOST_AFTER_NS: u64 = 1_500_000_000;
 const LOST_NS: u64 = 6_000_000_000;
@@ -115,7 +115,7 @@ pub fn micro(
     Box::new(micro.with_updates(updates_percent).with_contention(contention_percent))
 }
 
-/// One thing to run.
+/// A run to be done.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Site(Baseline),
@@ -124,7 +124,7 @@ enum Task {
     Contention,
 }
 
-/// What came of it.
+/// The result of a run.
 enum Ran {
     Site(Curve),
     Micro(Mix, Curve),
@@ -132,11 +132,11 @@ enum Ran {
     Contention(Tally),
 }
 
-/// Runs everything, on some threads.
+/// Runs everything on several threads.
 ///
 /// # Errors
 ///
-/// What the core does not accept about the settings.
+/// The core's objection to the settings.
 pub fn run_all(options: &Options, times: &Times) -> Result<Outcome, String> {
     let mut tasks: Vec<Task> = Vec::new();
     if options.runs(Part::Site) {
@@ -148,7 +148,7 @@ pub fn run_all(options: &Options, times: &Times) -> Result<Outcome, String> {
     if options.runs(Part::Trouble) {
         tasks.extend([Task::Loss, Task::Contention]);
     }
-    // They are taken from the end: the longest come first.
+    // Tasks are taken from the end, so the longest come first.
     tasks.reverse();
     let count = tasks.len();
     let (tasks, done) = (Mutex::new(tasks), Mutex::new(Vec::new()));
@@ -223,7 +223,8 @@ fn run(options: &Options, times: &Times, task: Task) -> Result<Ran, String> {
     })
 }
 
-/// A system at a low load, at a higher one, and then near what its busiest core can bear by these two.
+/// Runs a system at a low load, at a higher one, and near the limit of its busiest core as
+/// extrapolated from these two.
 fn curve(
     options: &Options,
     setup: &Setup,
@@ -236,7 +237,7 @@ fn curve(
     for load in loads {
         let clients = (load * clients_at_most(setup, &points)).clamp(1.0, CLIENTS_MAX) as usize;
         if points.last().is_some_and(|last| clients <= last.clients) {
-            // It has had as much to do already.
+            // A previous point had the same load already.
             continue;
         }
         let setup = Setup { clients, ..setup.clone() };
@@ -245,8 +246,8 @@ fn curve(
     Ok(Curve { system: setup.system, points })
 }
 
-/// With how many clients at each data center the busiest core is always busy, by the first two points: what
-/// is done whatever the load is in both of them.
+/// Returns the number of clients at each data center that keeps the busiest core always busy,
+/// extrapolated from the first two points; periodic work is contained in both.
 fn clients_at_most(setup: &Setup, points: &[Point]) -> f64 {
     let (first, second) = (&points[0].tally, &points[1].tally);
     let (busy, then) = (first.busiest().1, second.busiest().1);

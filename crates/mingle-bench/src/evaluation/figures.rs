@@ -1,4 +1,4 @@
-//! The table: each figure with its bar, and whether it is met.
+//! The table: each figure with its bar and the verdict.
 
 use std::fmt::Write as _;
 
@@ -10,28 +10,29 @@ use super::curve::{Curve, Mix, Outcome};
 use super::tally::{SLICE_US, Tally};
 use crate::geo::{Distance, Figure, thousands};
 
-/// What is demanded: the paper's ratios (§8.1), and what the design promises.
+/// The required values: the paper's ratios (§8.1), and the design's promises.
 struct Bars {
-    /// Throughput by that of `RedBlue`, and of `Strong`.
+    /// The required ratios of throughput to that of `RedBlue` and of `Strong`.
     over_red_blue: f64,
     over_strong: f64,
-    /// Average latency of `Strong` by that of the full system.
+    /// The required ratio of `Strong`'s average latency to that of the full system.
     latency: f64,
-    /// Half of the strong commits take at most this, by the distance.
+    /// The upper bound of the median strong commit, relative to the time that the distance
+    /// requires.
     commit: f64,
 }
 
 impl Bars {
     fn new(options: &Options) -> Self {
         if options.quick {
-            // Of few partitions there is not much that a service could hold back.
+            // With few partitions, a central service holds back little.
             return Self { over_red_blue: 0.3, over_strong: 1.0, latency: 2.0, commit: 20.0 };
         }
         Self { over_red_blue: 1.72, over_strong: 2.83, latency: 7.0, commit: 1.15 }
     }
 }
 
-/// All figures, in the order of the table.
+/// Returns all figures in the order of the table.
 pub fn figures(outcome: &Outcome, options: &Options) -> Vec<Figure> {
     let bars = Bars::new(options);
     let mut figures = Vec::new();
@@ -79,7 +80,7 @@ pub fn figures(outcome: &Outcome, options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// In the worst second.
+/// Returns the value of the worst second.
 pub fn least_of_a_second(tally: &Tally, of: &dyn Fn(&[u64; 2]) -> u64) -> u64 {
     let slices = (1_000_000 / SLICE_US) as usize;
     let seconds = tally.slices.chunks_exact(slices);
@@ -110,7 +111,8 @@ fn throughput(
         peak(full) / peak(strong),
         bars.over_strong,
     ));
-    // Causal need not be driven to its limit: what a transaction takes of all cores says more.
+    // Causal need not be driven to its limit: the processor time of a transaction on all cores says
+    // more.
     let core = |curve: &Curve| curve.peak().tally.core_us();
     figures.push(Figure::plain(
         "RUBiS: processor time of a transaction of Causal by that of the full system (the paper: 0.55)",
@@ -150,11 +152,11 @@ fn latency(full: &Curve, strong: &Curve, red_blue: &Curve, bars: &Bars, figures:
     figures.push(Figure::plain(name, aborted.join("; ")));
 }
 
-/// Where the data centers are.
+/// The locations of the data centers.
 pub const SITES: [&str; 3] = ["Virginia (leader)", "California", "Frankfurt"];
 
-/// What the design promises of a strong commit: one round trip to the leader, or, beside it, to the
-/// nearest majority.
+/// Returns the time that the design promises for a strong commit: one round trip to the leader or,
+/// at the leader, to the nearest majority.
 fn promised_us(dc: u8) -> u64 {
     let distance = |to: u8| 2 * Distance::Continents.one_way_us(0, to);
     if dc == 0 { distance(1).min(distance(2)) } else { distance(dc) }
@@ -176,7 +178,7 @@ fn micro(mix: &Mix, curve: &Curve) -> Figure {
     )
 }
 
-/// The processor time of a transaction in all systems, as a table.
+/// Formats the processor time of a transaction in all systems as a table.
 pub fn costs(costs: &[Cost], options: &Options) -> String {
     let clients = 3 * cost_clients(options);
     let mut text = format!(
@@ -243,7 +245,7 @@ pub fn print(outcome: &Outcome, figures: &[Figure], options: &Options) {
     }
 }
 
-/// What was run, in a sentence.
+/// Describes the setting of the run in a sentence.
 pub fn setting(options: &Options) -> String {
     format!(
         "Modelled: three data centers of {} partitions, a simulated core each, {} times slower than this \

@@ -1,4 +1,4 @@
-//! A replica of the model: what it is handed, and what comes of it.
+//! A replica of the model: its inputs and its outputs.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use super::model::Setup;
 use super::times::size_out;
 use super::workload::Workload;
 
-/// As often as replicas send what they have to each other (§8: 5 ms).
+/// The interval at which replicas exchange their progress (§8: 5 ms).
 const ADVANCE_EVERY_MS: u64 = 5;
 
 /// A replica.
@@ -34,7 +34,7 @@ impl Machine {
     }
 }
 
-/// The replica of a partition in a data center, with its part in certification.
+/// Creates the replica of a partition in a data center, with its part in certification.
 pub fn machine(
     setup: &Setup,
     workload: &dyn Workload,
@@ -57,7 +57,7 @@ pub fn machine(
         .map(|replica| Machine::Strong(Box::new(replica)))
 }
 
-/// Does what comes of an input: what is to be kept is kept at once. Says how much it was.
+/// Performs the outputs of an input; writes are durable at once. Returns the size of the outputs.
 pub fn drain(
     machine: &mut Machine,
     now: Now,
@@ -85,8 +85,8 @@ pub fn drain(
     }
 }
 
-/// Handles an input as a server would, from its bytes to those of what comes of it; says how many
-/// nanoseconds that took, and how much it was.
+/// Handles an input as a server would, from its bytes to the bytes of its outputs; returns the time
+/// in nanoseconds and the size.
 pub fn timed(
     machine: &mut Machine,
     now: Now,

@@ -1,7 +1,7 @@
 //! The microbenchmark of UniStore's evaluation (§8.2, §8.3): transactions of three keys.
 //!
-//! One that updates reads its keys and writes all three. With contention, so many of a hundred strong
-//! ones have one of their keys in a designated partition.
+//! An updating transaction reads its keys and writes all three. With contention, a given percentage
+//! of the strong transactions has one of its keys in a designated partition.
 
 use std::sync::Arc;
 
@@ -12,26 +12,27 @@ use mingle_model::random::Random;
 
 use super::workload::{Job, Step, Workload};
 
-/// How many keys a transaction accesses.
+/// The number of keys that a transaction accesses.
 const KEYS: usize = 3;
 
-/// Bytes of a value.
+/// The size of a value in bytes.
 const VALUE_BYTES: usize = 64;
 
-/// The designated partition of contention: not that of `RedBlue`'s service.
+/// The designated partition of contention, different from the partition of `RedBlue`'s service.
 const DESIGNATED: u16 = 1;
 
 /// The microbenchmark.
 #[derive(Clone, Debug)]
 pub struct Micro {
     keys: Vec<Key>,
-    /// Those of the designated partition.
+    /// The keys of the designated partition.
     designated: Vec<usize>,
-    /// Of a hundred transactions, so many update.
+    /// Updating transactions, in percent.
     updates_percent: usize,
-    /// Of a hundred transactions, so many are strong.
+    /// Strong transactions, in percent.
     strong_percent: usize,
-    /// Of a hundred strong ones, so many access the designated partition on purpose.
+    /// Strong transactions that access the designated partition on purpose, in percent of the
+    /// strong ones.
     contention_percent: usize,
     value: Value,
 }
@@ -63,7 +64,7 @@ impl Micro {
     }
 }
 
-/// The state that an operation makes of nothing.
+/// Returns the state that results from operations on an empty item.
 pub fn state_of(kind: Kind, ops: &[Op]) -> Arc<State> {
     let mut state = State::new(kind);
     for (index, op) in ops.iter().enumerate() {

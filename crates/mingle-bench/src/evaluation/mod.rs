@@ -1,18 +1,18 @@
 //! UniStore's evaluation (Bravo et al., USENIX ATC 2021, §8): the systems that it compares, side by side,
 //! in a capacity model.
 //!
-//! Measured in this process is how long the handlers of the real core take ([`times`]). Modelled is all
-//! that waits ([`model`]): each partition's replica is a core with a queue, data centers are as far apart
-//! as Virginia, California and Frankfurt. Workloads are the paper's: an auction site ([`rubis`]) and a
-//! microbenchmark ([`micro`]).
+//! The handler times of the real core are measured in this process ([`times`]). All waiting is
+//! modelled ([`model`]): each partition's replica is a core with a queue, and data centers have the
+//! distances of Virginia, California and Frankfurt. The workloads are the paper's: an auction site
+//! ([`rubis`]) and a microbenchmark ([`micro`]).
 //!
 //! # Departures
 //!
-//! - Simulated cores are slower than the one that is measured, all by one factor, so that a run of the
-//!   model takes seconds: [`Options`]. What compares systems does not depend on it, but for what is done at
-//!   intervals whatever the load, which weighs more.
+//! - Simulated cores are slower than the measured one, all by one factor, so that a run of the
+//!   model takes seconds: [`Options`]. Comparisons of systems do not depend on the factor, except
+//!   that periodic work weighs more.
 //! - A tenth of the paper's million users.
-//! - Sessions coordinate their own transactions and are on the clients' machines; in the paper a
+//! - Sessions coordinate their own transactions and run on the clients' machines; in the paper a
 //!   replica does that.
 
 mod calibrate;
@@ -37,19 +37,19 @@ use clap::Args;
 
 use times::Times;
 
-/// How much is run.
+/// The size of the runs.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Partitions of each data center: four machines of eight.
     #[arg(long, default_value_t = 32)]
     partitions: u16,
-    /// Simulated cores are so many times slower than this machine's.
+    /// The factor by which simulated cores are slower than this machine's.
     #[arg(long, default_value_t = 10.0)]
     slower: f64,
     /// Simulated seconds of each point that count.
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
-    /// Simulated seconds of each point before that.
+    /// Simulated seconds of warm-up of each point.
     #[arg(long, default_value_t = 1.2)]
     warm_up: f64,
     /// Items for sale on the auction site.
@@ -58,7 +58,7 @@ pub struct Options {
     /// Users of the auction site.
     #[arg(long, default_value_t = 100_000)]
     users: u64,
-    /// What its clients wait between two transactions, in milliseconds.
+    /// The clients' average think time between two transactions, in milliseconds.
     #[arg(long, default_value_t = 500)]
     think_ms: u64,
     /// Keys of the microbenchmark.
@@ -70,19 +70,20 @@ pub struct Options {
     /// Take service times from this file instead of measuring them.
     #[arg(long)]
     times: Option<PathBuf>,
-    /// Take the recorded service times: then what is modelled is the same each time.
+    /// Take the recorded service times, so that the model gives the same results each time.
     #[arg(long)]
     recorded: bool,
-    /// Seed of what clients do.
+    /// Seed of the clients' choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Run only one part: `cost`, `site`, `micro` or `trouble`.
     #[arg(long)]
     only: Option<Part>,
-    /// Where the page goes.
+    /// The path of the page.
     #[arg(long, default_value = "target/evaluation.html")]
     page: PathBuf,
-    /// Few partitions, few points, recorded times and lenient bars: enough to see that everything runs.
+    /// Few partitions, few points, recorded times and lenient bars: enough to see that everything
+    /// runs.
     #[arg(long)]
     quick: bool,
 }
@@ -143,7 +144,7 @@ impl Options {
 ///
 /// # Errors
 ///
-/// What went wrong, or the bars that were missed.
+/// A failure of a run, or the missed bars.
 pub fn run(options: &Options) -> Result<(), String> {
     let options = &options.clone().hurried();
     options.check()?;

@@ -1,12 +1,13 @@
 //! The capacity model: the real replicas and sessions, in simulated time.
 //!
-//! Each replica is a server of one core with one queue, first come first served; `RedBlue`'s service has a
-//! core of its own in each data center. An input waits until its server is free, is handled by the real
-//! core, and keeps its server busy for its service time ([`Times`]); what comes of it leaves then. Messages
-//! take half of a round trip, between data centers those of Virginia, California and Frankfurt. What is to
-//! be kept is kept in memory. Clients are on machines of their own, which take no time.
+//! Each replica is a server with one core and one queue, first come first served; `RedBlue`'s
+//! service has a core of its own in each data center. An input waits until its server is free, is
+//! handled by the real core, and keeps its server busy for its service time ([`Times`]); the
+//! outputs leave then. Messages take half of a round trip; the distances between data centers are
+//! those of Virginia, California and Frankfurt. Durable data is kept in memory. Clients run on
+//! machines of their own, which take no time.
 //!
-//! So what is modelled is waiting: for cores, and for distance. What is decided is what the core decides.
+//! So the model covers waiting for cores and for distance. The core makes all decisions.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,35 +26,35 @@ use super::times::{Kind, Part, Samples, Times, size_in};
 use super::workload::Workload;
 use crate::geo::Distance;
 
-/// Clocks begin here, in microseconds since 1970.
+/// The start of the clocks, in microseconds since 1970.
 const EPOCH_US: u64 = 1_700_000_000_000_000;
 
-/// How often sessions are asked whether something of theirs is overdue, in nanoseconds.
+/// The interval at which sessions are checked for overdue messages, in nanoseconds.
 const SWEEP_NS: u64 = 100_000_000;
 
-/// So long it may take until all groups have leaders, in nanoseconds.
+/// The time limit until all groups have leaders, in nanoseconds.
 const ELECTION_NS: u64 = 20_000_000_000;
 
-/// What is modelled.
+/// The modelled system.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub system: Baseline,
     pub dcs: u8,
     pub partitions: u16,
-    /// Clients at each data center, each with one transaction at a time.
+    /// The number of clients at each data center, each with one transaction at a time.
     pub clients: usize,
-    /// What a client waits between two transactions, on average.
+    /// The average think time of a client between two transactions.
     pub think_us: u64,
-    /// One way within a data center.
+    /// The one-way delay within a data center.
     pub near_us: u64,
     pub times: Times,
     pub seed: u64,
-    /// Whether handlers are timed.
+    /// True if handlers are timed.
     pub is_sampled: bool,
 }
 
 impl Setup {
-    /// The usual one: three data centers; two hundred microseconds there and back within one.
+    /// Creates the usual setup: three data centers, with a round trip of 200 µs within each.
     pub fn new(system: Baseline, partitions: u16, times: Times) -> Self {
         Self {
             system,
@@ -70,7 +71,7 @@ impl Setup {
 
     pub(super) fn config(&self, dc: u8, partition: u16) -> Config {
         let config = Config::new(DcId(dc), self.dcs, PartitionId(partition), self.partitions);
-        // So that versions are folded within a run as they would be all the time later.
+        // With these limits versions are folded within a run at the steady rate.
         let config = Config { transaction_ms_max: 1_000, outcome_ms_max: 6_000, ..config };
         self.system.config(config)
     }
@@ -92,33 +93,33 @@ struct Node {
     partition: u16,
 }
 
-/// A core with what waits for it.
+/// A core with its queue.
 #[derive(Default)]
 struct Server {
     queue: VecDeque<(usize, Input)>,
     is_busy: bool,
 }
 
-/// What happens.
+/// An event of the model.
 pub(super) enum Happening {
-    /// An input comes to a replica.
+    /// An input arrives at a replica.
     Arrive { node: usize, input: Input },
-    /// A server has done what it was at.
+    /// A server has finished its current input.
     Free { server: usize },
-    /// A message comes to a client.
+    /// A message arrives at a client.
     Answer { client: usize, from: Address, message: Message },
     /// A client begins a transaction.
     Begin { client: usize },
-    /// Sessions are asked whether something is overdue.
+    /// Sessions are checked for overdue messages.
     Sweep,
 }
 
-/// The model at work.
+/// The running model.
 pub struct Model {
     pub(super) setup: Setup,
     pub(super) workload: Box<dyn Workload>,
     pub(super) now_ns: u64,
-    /// When clients began.
+    /// The start time of the clients.
     pub(super) started_ns: u64,
     order: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sequence: u64,
@@ -126,13 +127,14 @@ pub struct Model {
     vacant: Vec<usize>,
     nodes: Vec<Node>,
     servers: Vec<Server>,
-    /// By replica and data center: when what was sent last arrives, since connections keep the order.
+    /// The arrival time of the last message from each replica to each data center, because
+    /// connections keep the order.
     arrives_ns: Vec<u64>,
     pub(super) clients: Vec<Client>,
     pub(super) random: Random,
-    /// Whether clients begin no more.
+    /// True if clients start no more transactions.
     pub(super) is_over: bool,
-    /// The data center that was lost, and when.
+    /// The lost data center and the time of the loss.
     pub(super) lost: Option<(u8, u64)>,
     pub(super) tally: Tally,
     pub samples: Samples,
@@ -141,11 +143,11 @@ pub struct Model {
 }
 
 impl Model {
-    /// Replicas that hold what the workload begins with; nobody uses them yet.
+    /// Creates the replicas with the workload's initial contents; no client runs yet.
     ///
     /// # Errors
     ///
-    /// What the core does not accept about the settings.
+    /// The core's objection to the settings.
     pub fn new(setup: Setup, workload: Box<dyn Workload>) -> Result<Self, String> {
         let mut installs = vec![Vec::new(); usize::from(setup.partitions)];
         for (key, state) in workload.filling() {
@@ -212,7 +214,7 @@ impl Model {
         Now { wall_us: EPOCH_US + us, mono_us: us }
     }
 
-    /// Lets everything happen for so long.
+    /// Runs the model for a given time.
     pub fn run_for(&mut self, ns: u64) {
         let until_ns = self.now_ns + ns;
         while let Some(Reverse((at_ns, _, slot))) = self.order.peek().copied()
@@ -248,7 +250,7 @@ impl Model {
         self.lost.is_some_and(|(lost, _)| lost == dc)
     }
 
-    /// Whose core handles it: what the service certifies is handled by its own.
+    /// Returns the server that handles an input: the service's certification has its own core.
     fn server_of(&self, node: usize, input: &Input) -> usize {
         let is_service = self.nodes[node].part == Part::Service;
         let is_certified =
@@ -270,7 +272,7 @@ impl Model {
         }
     }
 
-    /// Handles the next input that waits for a server.
+    /// Handles the next input in a server's queue.
     fn serve(&mut self, server: usize) {
         let Some((index, input)) = self.servers[server].queue.pop_front() else { return };
         let now = self.now();
@@ -339,11 +341,11 @@ impl Model {
         usize::from(dc) * usize::from(self.setup.partitions) + usize::from(partition)
     }
 
-    /// Runs until all groups are led from the first data center, and all replicas know of each other.
+    /// Runs until all groups are led from the first data center and all replicas know each other.
     ///
     /// # Errors
     ///
-    /// If that does not come to be.
+    /// If this state is not reached.
     pub fn elect(&mut self) -> Result<(), String> {
         while self.now_ns < ELECTION_NS {
             self.run_for(50_000_000);
@@ -367,17 +369,17 @@ impl Model {
         ))
     }
 
-    /// A data center is gone, with its clients.
+    /// Loses a data center with its clients.
     pub fn lose(&mut self, dc: u8) {
         self.lost = Some((dc, self.now_ns));
     }
 
-    /// From now on, what happens counts.
+    /// Starts counting.
     pub fn count(&mut self) {
         self.tally.is_counted = true;
     }
 
-    /// What was counted in so many seconds.
+    /// Returns the counts of the given number of seconds.
     pub fn counted(&mut self, seconds: f64) -> Tally {
         self.tally.seconds = seconds;
         let mut tally = self.tally.clone();
@@ -385,7 +387,7 @@ impl Model {
         tally
     }
 
-    /// The state that an item has at a data center, as far as everything is uniform.
+    /// Returns the state of an item at a data center as far as everything is uniform.
     #[cfg(test)]
     pub fn shown(&self, dc: u8, key: &mingle_geo::Key) -> std::sync::Arc<mingle_geo::State> {
         let node = self.index_of(dc, key.partition(self.setup.partitions).0);

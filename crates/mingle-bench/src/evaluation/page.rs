@@ -1,4 +1,4 @@
-//! The page: plots and the table in one file that needs nothing else.
+//! The page: plots and the table in one self-contained file.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::figures::setting;
 use super::tally::{SLICE_US, Tally};
 use crate::geo::{Figure, Plot, head, table, thousands, verdict};
 
-/// The page as HTML.
+/// Renders the page as HTML.
 pub fn render(outcome: &Outcome, figures: &[Figure], options: &Options) -> String {
     let mut page = head("the evaluation of UniStore");
     let _ = write!(
@@ -45,7 +45,7 @@ fn color(system: Baseline) -> &'static str {
     }
 }
 
-/// Throughput against average latency; on the right only what is below 30 ms.
+/// Plots throughput against average latency; the right plot shows only values below 30 ms.
 fn site(curves: &[Curve], is_close: bool) -> String {
     let tallies = || curves.iter().flat_map(|curve| &curve.points).map(|point| &point.tally);
     let most = tallies().map(Tally::throughput).fold(1.0, f64::max) * 1.05;
@@ -68,7 +68,7 @@ fn site(curves: &[Curve], is_close: bool) -> String {
     )
 }
 
-/// Commits by time.
+/// Plots commits over time.
 fn over_time(tally: &Tally, name: &str, lost_s: Option<f64>) -> String {
     let slice_s = SLICE_US as f64 / 1e6;
     let series = |of: usize| -> Vec<(f64, f64)> {

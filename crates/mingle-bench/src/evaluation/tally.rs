@@ -1,42 +1,43 @@
-//! What a run of the model counted.
+//! The counts of a model run.
 
 use hdrhistogram::Histogram;
 
-/// How finely commits are counted over time, in microseconds.
+/// The width of a time slice for commit counts, in microseconds.
 pub const SLICE_US: u64 = 100_000;
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// Whether what happens now counts, but for [`slices`](Self::slices).
+    /// True if events are counted now; [`slices`](Self::slices) always counts.
     pub is_counted: bool,
     pub seconds: f64,
-    /// Transactions that committed.
+    /// The number of committed transactions.
     pub committed: u64,
-    /// Those of them that ran as strong ones.
+    /// The number of those that ran as strong transactions.
     pub strong: u64,
-    /// Strong ones that were aborted, and run again.
+    /// The number of strong transactions that were aborted and run again.
     pub aborted: u64,
-    /// Calls that failed otherwise.
+    /// The number of calls that failed otherwise.
     pub failed: u64,
-    /// How long transactions took, from the first try to the commit, in microseconds.
+    /// The latency from the first try to the commit, in microseconds.
     pub latency_us: Histogram<u64>,
     pub causal_us: Histogram<u64>,
-    /// By data center, of strong ones.
+    /// The latency of strong transactions, by data center.
     pub strong_us: Vec<Histogram<u64>>,
-    /// By data center: from the call of commit of a strong one to its answer, where it committed.
+    /// The time from the commit call of a strong transaction to its successful answer, by data
+    /// center.
     pub commit_us: Vec<Histogram<u64>>,
-    /// By server: how long it was busy.
+    /// The busy time of each server.
     pub busy_ns: Vec<u64>,
-    /// How long handlers really took, where they are timed.
+    /// The real time of the handlers, where they are timed.
     pub handled_ns: u64,
-    /// By slice of time since clients began: commits of causal and of strong transactions.
+    /// The commits of causal and of strong transactions, by slice of time since the clients began.
     pub slices: Vec<[u64; 2]>,
-    /// Of strong transactions that began after a data center was lost, when the first committed.
+    /// The first commit among strong transactions that began after a data center was lost.
     pub first_strong_us: Option<u64>,
 }
 
-/// From 1 µs to 100 s with three digits.
+/// Creates a histogram from 1 µs to 100 s with three digits.
 fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 100_000_000, 3).expect("these bounds are sound")
 }
@@ -61,43 +62,45 @@ impl Tally {
         }
     }
 
-    /// Transactions a second.
+    /// Returns the transactions per second.
     pub fn throughput(&self) -> f64 {
         self.committed as f64 / self.seconds
     }
 
-    /// In milliseconds, the mean of all.
+    /// Returns the mean latency of all transactions, in milliseconds.
     pub fn latency_ms(&self) -> f64 {
         self.latency_us.mean() / 1e3
     }
 
-    /// Of strong transactions that were certified, those that were aborted, in percent.
+    /// Returns the aborted share of the certified strong transactions, in percent.
     pub fn abort_percent(&self) -> f64 {
         self.aborted as f64 * 100.0 / (self.aborted + self.strong).max(1) as f64
     }
 
-    /// The part of the time that a server was busy.
+    /// Returns the fraction of the time that a server was busy.
     pub fn utilisation(&self, server: usize) -> f64 {
         self.busy_ns[server] as f64 / 1e9 / self.seconds
     }
 
-    /// That of the busiest.
+    /// Returns the busiest server and its utilisation.
     pub fn busiest(&self) -> (usize, f64) {
         let all = (0..self.busy_ns.len()).map(|server| (server, self.utilisation(server)));
         all.fold((0, 0.0), |most, each| if each.1 > most.1 { each } else { most })
     }
 
-    /// Processor time of a transaction at all replicas, in microseconds, on the model's cores.
+    /// Returns the processor time of a transaction at all replicas, in microseconds of the model's
+    /// cores.
     pub fn core_us(&self) -> f64 {
         self.busy_ns.iter().sum::<u64>() as f64 / 1e3 / self.committed.max(1) as f64
     }
 
-    /// What handlers really took for a transaction at all replicas, in microseconds of this machine.
+    /// Returns the real handler time of a transaction at all replicas, in microseconds of this
+    /// machine.
     pub fn handled_us(&self) -> f64 {
         self.handled_ns as f64 / 1e3 / self.committed.max(1) as f64
     }
 
-    /// Up to there nothing else committed, which counts too.
+    /// Extends the slices to this time: slices without commits count too.
     pub fn last_until(&mut self, since_start_us: u64) {
         let slices = since_start_us.div_ceil(SLICE_US) as usize;
         if self.slices.len() < slices {
@@ -105,7 +108,7 @@ impl Tally {
         }
     }
 
-    /// Notes a transaction that committed.
+    /// Records a committed transaction.
     pub fn on_committed(&mut self, since_start_us: u64, dc: u8, took: &Took) {
         let slice = (since_start_us / SLICE_US) as usize;
         if self.slices.len() <= slice {
@@ -127,10 +130,10 @@ impl Tally {
     }
 }
 
-/// How long a transaction took.
+/// The latencies of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Took {
     pub all_us: u64,
-    /// Of a strong one, the commit that succeeded.
+    /// The latency of the successful commit, for a strong transaction.
     pub commit_us: Option<u64>,
 }

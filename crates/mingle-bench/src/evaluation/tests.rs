@@ -1,4 +1,4 @@
-//! The model against what is known of queues, and small runs of it.
+//! The model against known results of queueing theory, and small runs of it.
 
 use mingle_geo::Baseline;
 
@@ -9,7 +9,7 @@ use super::tally::{Tally, Took};
 use super::times::{Kind, Times};
 use super::workload::Workload;
 
-/// Every handler takes the same time.
+/// Returns times in which every handler takes the same time.
 fn times_of(ns: u64) -> Times {
     let lines = Kind::ALL.map(|kind| format!("{kind:?} {ns} 0"));
     Times::parse(&lines.join("\n")).expect("they are sound")
@@ -29,7 +29,7 @@ fn ran(setup: Setup, workload: Box<dyn Workload>, seconds: u64) -> Tally {
     model.counted(seconds as f64)
 }
 
-/// Transactions that only read, of one partition: of a server's time each takes the same.
+/// Runs transactions that only read one partition: each takes the same time of the server.
 fn reading(ns: u64, clients: usize) -> Tally {
     let setup = Setup { dcs: 1, clients, ..Setup::new(Baseline::Uniform, 1, times_of(ns)) };
     let setup = Setup { think_us: 20_000, ..setup };
@@ -40,7 +40,7 @@ fn reading(ns: u64, clients: usize) -> Tally {
 fn a_core_is_busy_for_what_it_does() {
     let (ns, clients) = (100_000, 40);
     let tally = reading(ns, clients);
-    // Reads, and the replica's own ticks, twenty to two hundred a second.
+    // Reads, and the replica's own ticks, 20 to 200 per second.
     let reads = tally.throughput() * ns as f64 / 1e9;
     let busy = tally.utilisation(0);
     assert!((reads..reads + 0.021).contains(&busy), "{busy} of which reads {reads}");
@@ -53,7 +53,8 @@ fn what_waits_waits_as_in_a_queue_of_constant_service() {
     let tally = reading(ns, 120);
     let load = tally.utilisation(0);
     assert!((0.45..0.75).contains(&load), "{load}");
-    // Two ways of 100 µs, the service, and the mean wait of M/D/1; clients are many, but not endless.
+    // Two one-way delays of 100 µs, the service, and the mean wait of M/D/1; the clients are many
+    // but finite.
     let service_us = ns as f64 / 1e3;
     let waits_us = load * service_us / (2.0 * (1.0 - load));
     let expected_us = 200.0 + service_us + waits_us;
@@ -107,7 +108,7 @@ fn every_system_runs_and_a_strong_commit_takes_the_distance() {
             matches!(system, Baseline::UniStore | Baseline::Strong | Baseline::RedBlue);
         assert_eq!(tally.strong > 0, has_strong, "{name}");
         for (dc, commits) in tally.commit_us.iter().enumerate().filter(|_| has_strong) {
-            // To California and back, or to Virginia and back.
+            // The round trip to California or to Virginia.
             let least_us = [61_000, 61_000, 89_000][dc];
             let found_us = commits.min();
             assert!(commits.is_empty() || found_us >= least_us * 99 / 100, "{name}: {found_us} µs");
@@ -130,6 +131,6 @@ fn strong_transactions_go_on_without_the_leaders_data_center() {
     model.run_for(8_000_000_000);
     let tally = model.counted(8.0);
     let first_us = tally.first_strong_us.expect("one commits");
-    // Nobody can commit before somebody else leads, which takes heartbeats that do not come.
+    // No transaction can commit before another leader exists, which takes missed heartbeats.
     assert!((250_000..8_000_000).contains(&first_us), "{first_us} µs");
 }

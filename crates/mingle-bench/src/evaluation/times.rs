@@ -1,15 +1,16 @@
-//! Service times: how long a replica's handler takes, by what it handles.
+//! Service times: the time of a replica's handler for each kind of input.
 //!
-//! Measured in this process: each input is decoded, handled, and what comes of it is encoded; what is
-//! to be kept too. A kind's times are fitted by a line over its size, since one message may carry one
-//! transaction or fifty. Outliers, times at which the machine was at something else, are left out.
+//! Measured in this process: each input is decoded and handled, and its outputs and durable records
+//! are encoded. A line over the size is fitted to each kind's times, since one message may carry
+//! one transaction or fifty. Outliers, caused by other work of the machine, are left out.
 
 use std::fmt::Write as _;
 
 use mingle_geo::certify::GroupMessage;
 use mingle_geo::{Envelope, Input, Message, Output, Record};
 
-/// What is handled. That of `RedBlue`'s service has kinds of its own: it has more to look through.
+/// The kinds of handled inputs. `RedBlue`'s service has kinds of its own, because it has more to
+/// search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Tick,
@@ -64,7 +65,7 @@ impl Kind {
         Self::Other,
     ];
 
-    /// That of an input to a replica that takes part in certification like this.
+    /// Returns the kind of an input to a replica with this part in certification.
     pub fn of(input: &Input, part: Part) -> Self {
         let is_service = part == Part::Service;
         match input {
@@ -103,23 +104,23 @@ impl Kind {
     }
 }
 
-/// How a replica takes part in certification.
+/// The part of a replica in certification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Not at all.
+    /// The replica does not certify.
     None,
-    /// For its own partition.
+    /// The replica certifies for its own partition.
     Own,
-    /// Another certifies for it.
+    /// Another replica certifies for this partition.
     Served,
-    /// For all partitions.
+    /// The replica certifies for all partitions.
     Service,
 }
 
-/// So many bytes of the consensus count as one part.
+/// This many bytes of the consensus count as one part.
 const PART_BYTES: usize = 128;
 
-/// How much an input carries: keys, operations, transactions.
+/// Returns the size of an input: its keys, operations or transactions.
 pub fn size_in(input: &Input) -> usize {
     let Input::Message { message, .. } = input else { return 0 };
     size_of_message(message)
@@ -141,8 +142,7 @@ fn size_of_message(message: &Message) -> usize {
     }
 }
 
-/// How much one thing that comes of it is: messages, with what they carry, and transactions that were
-/// delivered.
+/// Returns the size of an output: messages with their contents, and delivered transactions.
 pub fn size_out(output: &Output) -> usize {
     let of = |envelope: &Envelope| 1 + size_of_message(&envelope.message);
     match output {
@@ -158,7 +158,7 @@ pub fn size_out(output: &Output) -> usize {
     }
 }
 
-/// A time by size.
+/// A time as a function of the size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Line {
     pub fixed_ns: f64,
@@ -169,25 +169,25 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
     lines: Vec<Line>,
-    /// Simulated cores are so many times slower than that on which was measured.
+    /// The factor by which simulated cores are slower than the measured one.
     slower: f64,
 }
 
-/// What was measured once, on the machine of `docs/geo-evaluation.md`: with these the model's figures are
-/// the same each time.
+/// The service times measured once on the machine of `docs/geo-evaluation.md`; with them the
+/// model's figures are the same each time.
 const RECORDED: &str = include_str!("times.txt");
 
 impl Times {
-    /// Those of `times.txt`.
+    /// Returns the times of `times.txt`.
     pub fn recorded() -> Self {
         Self::parse(RECORDED).expect("the recorded times are sound")
     }
 
-    /// From lines of a kind, its fixed time and that for each part, in nanoseconds.
+    /// Parses lines of a kind, its fixed time and its time per part, in nanoseconds.
     ///
     /// # Errors
     ///
-    /// The line that says something else, or the kind that is missing.
+    /// The malformed line, or the missing kind.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines: Vec<Option<Line>> = vec![None; Kind::ALL.len()];
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
@@ -207,20 +207,21 @@ impl Times {
         Ok(Self { lines: lines.collect::<Result<_, _>>()?, slower: 1.0 })
     }
 
-    /// On cores that are so many times slower.
+    /// Makes the cores slower by a factor.
     #[must_use]
     pub fn slower(mut self, times: f64) -> Self {
         self.slower *= times;
         self
     }
 
-    /// How long it takes, in nanoseconds; at least one.
+    /// Returns the service time in nanoseconds, at least one.
     pub fn cost_ns(&self, kind: Kind, size: usize) -> u64 {
         let line = self.lines[kind as usize];
         (((line.fixed_ns + line.each_ns * size as f64) * self.slower) as u64).max(1)
     }
 
-    /// Of each kind the line by which what was sampled takes less: what was less disturbed.
+    /// Returns for each kind the line that gives the lower time for the mean sampled size, because
+    /// it was less disturbed.
     #[must_use]
     pub fn least(&self, other: &Self, samples: &Samples) -> Self {
         let both = self.lines.iter().zip(&other.lines).zip(&samples.0);
@@ -233,7 +234,7 @@ impl Times {
         Self { lines: lines.collect(), slower: self.slower }
     }
 
-    /// As [`parse`](Self::parse) reads it.
+    /// Formats the times as [`parse`](Self::parse) reads them.
     pub fn shown(&self) -> String {
         let mut text = String::from("# kind, fixed ns, ns for each part\n");
         for (kind, line) in Kind::ALL.iter().zip(&self.lines) {
@@ -243,13 +244,13 @@ impl Times {
     }
 }
 
-/// At most so many samples of a kind are kept.
+/// The maximum number of samples kept of a kind.
 const SAMPLES_MAX: usize = 40_000;
 
-/// A kind that was met less often keeps its recorded time.
+/// A kind with fewer samples keeps its recorded time.
 const SAMPLES_MIN: usize = 50;
 
-/// What was measured: size and nanoseconds, by kind.
+/// The samples of each kind: size and nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Samples(Vec<Vec<(u32, u32)>>);
 
@@ -267,14 +268,14 @@ impl Samples {
         }
     }
 
-    /// Adds what another run measured.
+    /// Adds the samples of another run.
     pub fn add(&mut self, other: Self) {
         for (samples, more) in self.0.iter_mut().zip(other.0) {
             samples.extend(more);
         }
     }
 
-    /// The lines through them; `otherwise` of kinds that were hardly met.
+    /// Fits the lines; takes those of `otherwise` for kinds with few samples.
     pub fn fit(&self, otherwise: &Times) -> Times {
         let lines = self.0.iter().zip(&otherwise.lines).map(|(samples, recorded)| {
             if samples.len() < SAMPLES_MIN { *recorded } else { fit(samples) }
@@ -283,7 +284,7 @@ impl Samples {
     }
 }
 
-/// A line by least squares, and again without what is far above it.
+/// Fits a line by least squares, and again without the values far above it.
 fn fit(samples: &[(u32, u32)]) -> Line {
     let mut by_time: Vec<u32> = samples.iter().map(|(_, ns)| *ns).collect();
     by_time.sort_unstable();
@@ -325,7 +326,7 @@ mod tests {
         let mut samples = Samples::default();
         for index in 0..2_000u64 {
             let size = index % 7;
-            // Once in a while something else ran.
+            // Once in a while another process ran.
             let pause = if index % 150 == 0 { 400_000 } else { 0 };
             samples.push(Kind::Read, size as usize, 900 + 150 * size + pause);
         }

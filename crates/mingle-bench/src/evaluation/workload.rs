@@ -1,4 +1,4 @@
-//! What clients do: the transactions of a workload, one after the other.
+//! The clients' transactions of a workload, one after the other.
 
 use std::sync::Arc;
 
@@ -6,51 +6,51 @@ use mingle_geo::certify::{Conflicts, Touch};
 use mingle_geo::{Key, State, Update};
 use mingle_model::random::Random;
 
-/// One transaction of a client, which may have to be run again.
+/// A transaction of a client, which may have to be run again.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
-    /// Which of the workload's transactions.
+    /// The kind of the workload's transaction.
     pub kind: usize,
-    /// Whether the application declares it to be strong.
+    /// True if the application declares it strong.
     pub is_strong: bool,
-    /// Whether it is of those that may write.
+    /// True if it is one of the kinds that may write.
     pub is_update: bool,
-    /// What it is about, as the workload numbers things.
+    /// The items and users concerned, as the workload numbers them.
     pub subjects: [u64; 3],
-    /// How often it has read so far.
+    /// The number of its reads so far.
     pub rounds: usize,
-    /// Whether it did what it is for; it may have found that it cannot.
+    /// True if it achieved its purpose; it may have found that it cannot.
     pub is_done: bool,
 }
 
-/// What a transaction does next.
+/// The next step of a transaction.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// It reads these keys at once.
     Read(Vec<Key>),
-    /// It writes this and commits.
+    /// It writes these updates and commits.
     Commit {
-        /// What it writes.
+        /// The updates.
         updates: Vec<Update>,
-        /// Of a strong one, what it declares to have used.
+        /// The declared accesses of a strong transaction.
         touches: Vec<Touch>,
     },
 }
 
 /// A workload.
 pub trait Workload: Send {
-    /// What conflicts.
+    /// Returns the declared conflicts.
     fn conflicts(&self) -> Conflicts;
 
-    /// What all data centers hold at the beginning.
+    /// Returns the initial contents of all data centers.
     fn filling(&self) -> Vec<(Key, Arc<State>)>;
 
-    /// The next transaction of some client.
+    /// Returns the next transaction of some client.
     fn next(&mut self, random: &mut Random) -> Job;
 
-    /// What a transaction does, given what it has just read; nothing at its beginning.
+    /// Returns the next step of a transaction, given the states just read; none at its beginning.
     fn step(&mut self, job: &mut Job, found: &[Arc<State>]) -> Step;
 
-    /// A transaction has committed.
+    /// Handles the commit of a transaction.
     fn on_committed(&mut self, _job: &Job) {}
 }

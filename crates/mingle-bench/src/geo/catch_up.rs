@@ -1,68 +1,68 @@
-//! A data center that was away for an hour comes back: how long until it has everything, and what
-//! the others do meanwhile.
+//! A data center comes back after an hour: the time until it has everything, and the throughput of
+//! the others meanwhile.
 //!
-//! The hour passes at once, on all clocks; a few seconds of work while it is away are more than is
-//! kept for it (see [`FORWARD_BYTES_MAX`]), as an hour's is more than is usually kept. So it gets
-//! the state of all partitions, and then what is above it.
+//! The hour passes at once on all clocks. A few seconds of work during the absence exceed the limit
+//! kept for it (see [`FORWARD_BYTES_MAX`]), as an hour's work exceeds the usual limit. So it gets
+//! the state of all partitions, and then the newer transactions.
 
 use std::time::{Duration, Instant};
 
 use super::plan::{Distance, Plan};
 use super::site::{Reading, Site};
 
-/// What is kept for a data center that is away, of each origin and partition.
+/// The number of bytes kept for an absent data center, for each origin and partition.
 pub const FORWARD_BYTES_MAX: usize = 128 << 10;
 
-/// How long it is away, by the clocks.
+/// The duration of the absence by the clocks.
 pub const AWAY: Duration = Duration::from_hours(1);
 
 /// The data center that is away.
 const LOST: u8 = 2;
 
-/// It has caught up when it is behind by no more than this.
+/// It counts as caught up when its lag is at most this.
 const CAUGHT_UP: Duration = Duration::from_millis(500);
 
-/// It must come to that within this time, in seconds.
+/// The time limit for catching up, in seconds.
 const PATIENCE_S: f64 = 60.0;
 
-/// So far apart are points of the timeline, in seconds.
+/// The interval between points of the timeline, in seconds.
 const POINT_S: f64 = 0.1;
 
-/// What was measured of one return.
+/// The measurements of one return.
 #[derive(Clone, Debug, Default)]
 pub struct Return {
-    /// From when it was back until it had caught up.
+    /// The time from the return until it had caught up.
     pub seconds: f64,
-    /// State transfers that brought it there, one for each partition.
+    /// The number of state transfers that brought it up, one for each partition.
     pub transfers: u64,
-    /// Transactions a second of the others before it was lost, its replicas up to date but its
+    /// The others' transactions per second before the loss, with its replicas up to date but its
     /// clients away.
     pub before: f64,
-    /// While it was away.
+    /// The same during the absence.
     pub away: f64,
-    /// While it caught up.
+    /// The same during the catching up.
     pub during: f64,
-    /// After that, as before.
+    /// The same afterwards, in the state of `before`.
     pub after: f64,
-    /// Processor time of the process while it caught up, for each transaction of the others, by that
+    /// The process's time per transaction of the others during the catching up, relative to that
     /// before and after.
     pub cpu_ratio: f64,
-    /// Items that were not the same at all data centers in the end.
+    /// The number of items that differed between data centers in the end.
     pub differing: usize,
-    /// When it was lost, when it was back, and when it had caught up, in seconds.
+    /// The times of the loss, the return and the end of catching up, in seconds.
     pub marks: [f64; 3],
-    /// Transactions a second of the others, by seconds.
+    /// The others' transactions per second over time, in seconds.
     pub timeline: Vec<(f64, f64)>,
 }
 
 impl Return {
-    /// What the others kept of their throughput, by what they had before and after.
+    /// Returns the others' throughput during the catching up, relative to that before and after.
     pub fn kept(&self) -> f64 {
         self.during / f64::midpoint(self.before, self.after)
     }
 }
 
-/// What the others do.
+/// The observation of the other data centers.
 struct Watch<'a> {
     site: &'a Site,
     began: Instant,
@@ -74,7 +74,7 @@ impl Watch<'_> {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// What is counted until `is_over`, which is asked every now and then.
+    /// Counts until `is_over`, which is called at intervals, returns true.
     fn until(&mut self, mut is_over: impl FnMut(f64) -> bool) -> Reading {
         let (first, began) = (self.site.read(), self.now());
         let (mut last, mut drawn) = (first, began);
@@ -104,7 +104,7 @@ fn others(reading: &Reading) -> f64 {
     others.map(|(_, count)| *count).sum::<u64>() as f64 / reading.seconds
 }
 
-/// Processor time for each transaction of the others.
+/// Returns the processor time per transaction of the others.
 fn cpu(reading: &Reading) -> f64 {
     reading.cpu_seconds / (others(reading) * reading.seconds)
 }
@@ -124,7 +124,7 @@ pub fn measure(plan: &Plan, warm_up: Duration, time: Duration) -> Result<Return,
     back.marks[0] = watch.now();
     site.let_run(LOST, false);
     site.jump(AWAY);
-    // Until what is kept for it is full.
+    // Runs until the space kept for it is full.
     watch.during(warm_up);
     back.away = others(&watch.during(time));
     back.marks[1] = watch.now();

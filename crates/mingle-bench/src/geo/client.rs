@@ -1,4 +1,4 @@
-//! Clients: each a session with one transaction at a time.
+//! Clients: each is a session with one transaction at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,17 +10,17 @@ use mingle_model::{Origin, Value};
 
 use super::plan::Plan;
 
-/// How many keys a transaction reads.
+/// The number of keys that a transaction reads.
 pub const KEYS_READ: usize = 3;
 
-/// What a client does.
+/// The task of a client.
 #[derive(Debug)]
 pub enum Role {
-    /// Reads, and now and then writes one of the keys that it has read.
+    /// Reads, and sometimes writes one of the keys that it has read.
     Load,
     /// Writes the key of a probe, and waits until all readers have seen it.
     Writer(Arc<Probe>),
-    /// Reads the key of a probe all the time.
+    /// Reads the key of a probe continuously.
     Reader(Arc<Probe>),
 }
 
@@ -28,10 +28,10 @@ pub enum Role {
 #[derive(Debug)]
 pub struct Probe {
     key: Key,
-    /// The last number that was acknowledged, and when it was.
+    /// The last acknowledged number, and the time of its acknowledgement.
     acknowledged: AtomicU64,
     acknowledged_ns: AtomicU64,
-    /// By data center: the last number that was seen there.
+    /// The last number seen at each data center.
     seen: Vec<AtomicU64>,
 }
 
@@ -46,7 +46,7 @@ impl Probe {
     }
 }
 
-/// What a client has done so far.
+/// The counts of a client so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     pub transactions: u64,
@@ -63,15 +63,15 @@ pub struct Client {
     random: Random,
     keys: Arc<Vec<Key>>,
     value: Value,
-    /// What the running transaction writes.
+    /// The keys that the running transaction writes.
     targets: Vec<Key>,
-    /// Of a writer, what it wrote last; of a reader, what it saw last.
+    /// The number that a writer wrote last, or that a reader saw last.
     number: u64,
-    /// When the running transaction began.
+    /// The begin of the running transaction.
     pub begun_us: u64,
-    /// Whether delays are noted, which they are not during the warm-up.
+    /// True if delays are recorded, which is not the case during the warm-up.
     pub is_counted: bool,
-    /// Delays that a reader has met, in nanoseconds.
+    /// The delays that a reader has observed, in nanoseconds.
     pub delays_ns: Vec<u64>,
 }
 
@@ -96,23 +96,24 @@ impl Client {
         }
     }
 
-    /// The data center that it uses.
+    /// Returns the data center that the client uses.
     pub fn dc(&self) -> u8 {
         self.dc
     }
 
-    /// How long it waits before its next transaction, in microseconds.
+    /// Returns the pause before the next transaction, in microseconds.
     pub fn pause_us(&mut self, plan: &Plan) -> u64 {
         let think_us = match self.role {
             Role::Load => plan.think.as_micros() as usize,
-            // So that writes come at any time between two ticks.
+            // With this pause, writes come at any time between two ticks.
             Role::Writer(_) => 5_000,
             Role::Reader(_) => 250,
         };
         self.random.below(2 * think_us + 1) as u64
     }
 
-    /// Whether it may begin: a writer once what it wrote has been seen everywhere.
+    /// True if the client may begin: a writer has to wait until all data centers have seen its last
+    /// write.
     pub fn is_ready(&self) -> bool {
         let Role::Writer(probe) = &self.role else { return true };
         probe.seen.iter().all(|seen| seen.load(Ordering::Relaxed) >= self.number)
@@ -138,7 +139,7 @@ impl Client {
         self.session.read(now, keys, out).expect("no call is under way");
     }
 
-    /// Goes on with what came of a call; says whether the transaction is over.
+    /// Continues after an event of a call; true if the transaction is over.
     pub fn on_event(
         &mut self,
         now: Now,
@@ -180,7 +181,7 @@ impl Client {
         true
     }
 
-    /// What a reader sees.
+    /// Records the number that a reader sees.
     fn look(&mut self, states: &[Arc<State>], clock_ns: impl Fn() -> u64) {
         let Role::Reader(probe) = &self.role else { return };
         let value = states[0].as_register().and_then(|register| register.value());
@@ -189,7 +190,7 @@ impl Client {
             return;
         }
         self.number = number;
-        // It may be seen before its writer knows that it is committed.
+        // A number may be seen before its writer knows that it is committed.
         let is_acknowledged = probe.acknowledged.load(Ordering::Acquire) >= number;
         let acknowledged_ns = probe.acknowledged_ns.load(Ordering::Acquire);
         let delay_ns = if is_acknowledged { clock_ns().saturating_sub(acknowledged_ns) } else { 0 };

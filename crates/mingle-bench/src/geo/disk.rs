@@ -1,4 +1,4 @@
-//! Group commit: one batch at a time and data center, written and synced by a thread of its own.
+//! Group commit: one batch at a time per data center, written and synced by a separate thread.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{JoinHandle, Thread};
 
-/// What one thread wants written, up to a ticket.
+/// The bytes that the threads want written, with the last ticket of each.
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: Vec<u8>,
@@ -20,9 +20,9 @@ pub struct Log {
     waiting: Mutex<Waiting>,
     bell: Condvar,
     is_over: AtomicBool,
-    /// By thread: the ticket up to which all is on disk.
+    /// The ticket of each thread up to which everything is on disk.
     durable: Vec<AtomicU64>,
-    /// How often it was synced.
+    /// The number of syncs.
     pub syncs: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl Log {
         }
     }
 
-    /// Hands over what `thread` wants written; empties `bytes`.
+    /// Hands over the bytes that `thread` wants written; empties `bytes`.
     pub fn write(&self, thread: usize, ticket: u64, bytes: &mut Vec<u8>) {
         let mut waiting = self.waiting.lock().expect("no thread panics");
         if waiting.bytes.is_empty() {
@@ -49,7 +49,7 @@ impl Log {
         self.bell.notify_one();
     }
 
-    /// Up to which ticket all that `thread` handed over is on disk.
+    /// Returns the ticket up to which the data of `thread` is on disk.
     pub fn durable(&self, thread: usize) -> u64 {
         self.durable[thread].load(Ordering::Acquire)
     }
@@ -61,7 +61,7 @@ impl Log {
         self.bell.notify_one();
     }
 
-    /// Starts the writer; `threads` are woken when something of theirs is on disk.
+    /// Starts the writer; it wakes `threads` when their data is on disk.
     pub fn start(
         self: &Arc<Self>,
         path: &Path,

@@ -1,4 +1,4 @@
-//! What the rounds say together: their mean, and how sure that is.
+//! The estimate from all rounds: their mean and its confidence interval.
 
 /// The value of each round.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ impl Estimate {
         self.0.push(value);
     }
 
-    /// Of another quantity, by that of each round.
+    /// Returns the estimate of another quantity, computed from each round's value.
     pub fn map(&self, of: impl Fn(f64) -> f64) -> Self {
         Self(self.0.iter().map(|value| of(*value)).collect())
     }
@@ -41,7 +41,7 @@ impl Estimate {
         if margin.is_nan() { (mean, mean) } else { (mean - margin, mean + margin) }
     }
 
-    /// As tables show it, each value as `format` has it: `12.3 ± 0.4`.
+    /// Formats the estimate for tables, with `format` for each value: `12.3 ± 0.4`.
     pub fn shown(&self, format: impl Fn(f64) -> String) -> String {
         let margin = self.margin();
         if margin.is_nan() {

@@ -1,4 +1,4 @@
-//! The table: each figure with its bar, and whether it is met.
+//! The table: each figure with its bar and the verdict.
 
 use super::Options;
 use super::catch_up::Return;
@@ -11,29 +11,29 @@ use super::plan::Plan;
 pub struct Figure {
     pub name: String,
     pub value: String,
-    /// What it must be, if something is demanded of it.
+    /// The required value, if there is one.
     pub bar: String,
     pub is_met: Option<bool>,
 }
 
 impl Figure {
-    /// One of which nothing is demanded.
+    /// Creates a figure without a required value.
     pub fn plain(name: impl Into<String>, value: String) -> Self {
         Self { name: name.into(), value, bar: String::new(), is_met: None }
     }
 
-    /// One with what is demanded.
+    /// Creates a figure with a required value.
     pub fn barred(name: impl Into<String>, value: String, bar: String, is_met: bool) -> Self {
         Self { name: name.into(), value, bar, is_met: Some(is_met) }
     }
 
-    /// As a sentence, for one that is not met.
+    /// Describes a missed figure in a sentence.
     pub fn missed(&self) -> String {
         format!("{}: {}, {} is demanded", self.name, self.value, self.bar)
     }
 }
 
-/// What is demanded.
+/// The required values.
 struct Bars {
     /// Transactions a second.
     throughput: f64,
@@ -41,9 +41,9 @@ struct Bars {
     cpu_us: f64,
     /// Reads that waited, in percent.
     waited_percent: f64,
-    /// What uniformity costs, in percent of throughput.
+    /// The cost of uniformity, in percent of throughput.
     uniform_percent: f64,
-    /// What others keep of their throughput while a data center catches up.
+    /// The fraction of their throughput that the others keep while a data center catches up.
     kept: f64,
     /// Processor time with nothing to do, in percent of a core.
     idle_percent: f64,
@@ -72,7 +72,7 @@ impl Bars {
     }
 }
 
-/// How many transactions a second are demanded.
+/// Returns the required number of transactions per second.
 pub fn demanded(options: &Options) -> f64 {
     Bars::new(options).throughput
 }
@@ -89,7 +89,8 @@ pub fn figures(outcome: &Outcome, options: &Options) -> Vec<Figure> {
             let name = format!("transactions a second, {}", side.title());
             figures.push(Figure::plain(name, load.throughput.shown(thousands)));
         }
-        // Mostly a session's own, right after it has written, for what was prepared before that.
+        // These are mostly a session's own transactions, just after a write, for a transaction
+        // prepared before it.
         figures.push(Figure::plain(
             "reads that waited, or were refused, with two writes instead of one",
             format!("{:.2} %", waited_percent(prepared)),
@@ -161,8 +162,8 @@ fn waited_percent(load: &Load) -> f64 {
 fn uniformity(outcome: &Outcome, bars: &Bars, figures: &mut Vec<Figure>) {
     let lost = |ratio: f64| (1.0 - ratio) * 100.0;
     let percent = |value: f64| format!("{value:.1} %");
-    // Other load on the machine takes from one side and not from the other: what a transaction takes of
-    // the cores is judged, and the throughput as it was stands beside it.
+    // Other load on the machine slows one side and not the other. So the processor time of a
+    // transaction is judged, and the observed throughput is shown beside it.
     let cost = outcome.uniform_cpu.map(|ratio| lost(1.0 / ratio));
     figures.push(Figure::barred(
         "throughput that uniformity costs, of the same processor time (the paper: 7.97 %)",
@@ -176,7 +177,8 @@ fn uniformity(outcome: &Outcome, bars: &Bars, figures: &mut Vec<Figure>) {
     ));
 }
 
-/// What travels between data centers, for each that a transaction is sent to.
+/// Adds the figures of traffic between data centers, for each data center that a transaction is
+/// sent to.
 fn wire(load: &Load, plan: &Plan, figures: &mut Vec<Figure>) {
     let total = &load.total;
     let copies = (total.writes * (u64::from(plan.dcs) - 1)).max(1) as f64;
@@ -200,7 +202,7 @@ fn wire(load: &Load, plan: &Plan, figures: &mut Vec<Figure>) {
     ));
 }
 
-/// Bytes of a key and a value, in the mean.
+/// Returns the mean size of a key and a value in bytes.
 fn payload(plan: &Plan) -> f64 {
     let names = (0..plan.keys).map(|index| Plan::key(index).name.len());
     names.sum::<usize>() as f64 / plan.keys.max(1) as f64 + plan.value_bytes as f64
@@ -263,7 +265,7 @@ fn caught_up(returns: &[Return], bars: &Bars, figures: &mut Vec<Figure>) {
     ));
 }
 
-/// With commas between thousands.
+/// Formats a number with commas between thousands.
 pub fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut shown = String::new();
@@ -277,7 +279,7 @@ pub fn thousands(number: f64) -> String {
     shown
 }
 
-/// How it was measured, in a few sentences.
+/// Describes the measurement in a few sentences.
 pub fn setting(options: &Options) -> String {
     let plan = options.plan(0);
     format!(

@@ -1,12 +1,12 @@
-//! Links between data centers: batches of encoded messages, some time under way.
+//! Links between data centers: batches of encoded messages that are under way for some time.
 
 use std::collections::VecDeque;
 
 use mingle_geo::wire::{Decoder, Encoder};
 use mingle_geo::{Message, PartitionId};
 
-/// One direction of the link between two data centers: one frame at a time is filled, by all
-/// partitions, and travels when the thread has done its round.
+/// One direction of the link between two data centers: all partitions fill one frame, which leaves
+/// at the end of the thread's round.
 #[derive(Debug, Default)]
 pub struct Link {
     encoder: Encoder,
@@ -14,9 +14,9 @@ pub struct Link {
     filling: Vec<u8>,
     under_way: VecDeque<(u64, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
-    /// Bytes that were sent.
+    /// The number of bytes sent.
     pub bytes: u64,
-    /// Frames that were sent.
+    /// The number of frames sent.
     pub frames: u64,
 }
 
@@ -26,7 +26,7 @@ impl Link {
         self.encoder.put(partition, message, &mut self.filling);
     }
 
-    /// Sends what was added.
+    /// Sends the added messages as a frame.
     pub fn seal(&mut self, due_us: u64) {
         if self.filling.is_empty() {
             return;
@@ -37,14 +37,14 @@ impl Link {
         self.under_way.push_back((due_us, std::mem::replace(&mut self.filling, next)));
     }
 
-    /// Loses what is under way: what comes next goes over a new connection.
+    /// Drops the frames under way: later messages use a new connection.
     pub fn cut(&mut self) {
         self.filling.clear();
         self.under_way.clear();
         (self.encoder, self.decoder) = (Encoder::default(), Decoder::default());
     }
 
-    /// When the next frame arrives.
+    /// Returns the arrival time of the next frame.
     pub fn due_us(&self) -> Option<u64> {
         self.under_way.front().map(|(due_us, _)| *due_us)
     }

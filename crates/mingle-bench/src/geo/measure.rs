@@ -11,12 +11,12 @@ use super::plan::{Disk, Distance, Plan};
 use super::site::{Reading, Site, histogram};
 use super::{Options, Part};
 
-/// What is compared under full load.
+/// The sides that are compared under full load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Remote transactions show once uniform; commits are acknowledged in memory.
+    /// Remote transactions are visible once uniform; commits are acknowledged in memory.
     Uniform,
-    /// Remote transactions show once stable.
+    /// Remote transactions are visible once stable.
     Stable,
     /// Uniform, and commits are acknowledged once synced.
     Synced,
@@ -46,49 +46,49 @@ impl Side {
     }
 }
 
-/// What one side did, by round.
+/// The results of one side, by round.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
     pub throughput: Estimate,
     pub cpu_us: Estimate,
-    /// Of the cores.
+    /// The processor cores used.
     pub cores: Estimate,
     pub latency_p50_us: Estimate,
     pub latency_p99_us: Estimate,
-    /// All that was counted.
+    /// The sum of all counts.
     pub total: Reading,
 }
 
-/// How soon what was written at the first data center was seen.
+/// The visibility delays of writes at the first data center.
 pub struct Visibility {
     pub distance: Distance,
-    /// By data center of the reader: delays in nanoseconds.
+    /// The delays in nanoseconds, by data center of the reader.
     pub delays_ns: Vec<Histogram<u64>>,
-    /// By data center: the quantiles of each round, in milliseconds.
+    /// The quantiles of each round in milliseconds, by data center.
     pub p50_ms: Vec<Estimate>,
     pub p99_ms: Vec<Estimate>,
-    /// Transactions a second meanwhile.
+    /// The transactions per second meanwhile.
     pub throughput: Estimate,
 }
 
-/// What was measured.
+/// The results of all measurements.
 #[derive(Default)]
 pub struct Outcome {
-    /// By side; empty if this was not asked for.
+    /// The results of each side; empty if this part was not requested.
     pub loads: Vec<Load>,
-    /// Throughput with uniformity by that without, and processor time of a transaction likewise.
+    /// The ratios of throughput and of processor time per transaction, with uniformity to without.
     pub uniform_throughput: Estimate,
     pub uniform_cpu: Estimate,
     pub visibility: Vec<Visibility>,
     pub returns: Vec<Return>,
-    /// Processor time with nothing to do, of a core, in percent.
+    /// Idle processor time, in percent of a core.
     pub idle_percent: Estimate,
 }
 
-/// Of the throughput under full load, so much runs while visibility is measured.
+/// The think time that reduces the load while visibility is measured.
 const PROBE_CLIENTS_THINK: Duration = Duration::from_millis(3);
 
-/// How many writers measure visibility, each with a reader at every data center.
+/// The number of writers that measure visibility, each with a reader at every data center.
 const PROBES: usize = 16;
 
 pub fn measure(options: &Options) -> Result<Outcome, String> {
@@ -125,7 +125,7 @@ pub fn measure(options: &Options) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// A round under full load: all sides forwards, then backwards.
+/// Runs a round under full load: all sides forwards, then backwards.
 fn throughput(
     options: &Options,
     plan: &Plan,
@@ -159,7 +159,7 @@ fn throughput(
     Ok(())
 }
 
-/// A round at part of the load, without a distance and with one.
+/// Runs a round at part of the load, without a distance and with one.
 fn visibility(
     options: &Options,
     plan: &Plan,
@@ -182,7 +182,7 @@ fn visibility(
         let site = Site::start(&Plan { distance, think, probes: PROBES, ..plan.clone() })?;
         site.let_all_clients();
         std::thread::sleep(options.warm_up_time());
-        // Far away each write takes longer to be seen: there are fewer of them in a second.
+        // At a distance each write takes longer to be seen, so there are fewer per second.
         let reading = site.count(options.time() * (index as u32 + 1));
         let rest = site.end()?;
         let visibility = &mut outcome.visibility[index];
@@ -198,13 +198,13 @@ fn visibility(
     Ok(())
 }
 
-/// Processor time while there is nothing to do, of a core, in percent.
+/// Returns the idle processor time, in percent of a core.
 fn idle(options: &Options, plan: &Plan) -> Result<f64, String> {
     let site = Site::start(plan)?;
     site.let_all_clients();
     std::thread::sleep(options.warm_up_time() / 2);
     site.settle()?;
-    // Until all that was done is folded.
+    // Waits until all finished transactions are folded.
     std::thread::sleep(options.warm_up_time() + Duration::from_millis(plan.transaction_ms_max));
     let reading = site.count(options.time());
     site.end()?;

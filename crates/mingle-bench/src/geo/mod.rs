@@ -1,20 +1,23 @@
 //! The geo-replicated store's causal core, in this process: all data centers, their clients and
 //! the links between them on the cores of one machine.
 //!
-//! The shell around the core is shaped as that of a server. A partition, with its replicas at all
-//! data centers, belongs to one thread; threads exchange batches; between data centers there are
-//! frames of encoded messages, some time under way; what is to be kept is encoded and committed as a
-//! group, in memory or in a synced file for each data center. Clients are sessions of the core in a
-//! closed loop: 90 % of their transactions read three keys, 10 % read three and write one of them.
+//! The shell around the core has the structure of a server. A partition, with its replicas at all
+//! data centers, belongs to one thread; threads exchange batches. Data centers exchange frames of
+//! encoded messages that are under way for some time. Durable records are encoded and committed as
+//! a group, in memory or in a synced file for each data center. Clients are sessions of the core in
+//! a closed loop: 90 % of their transactions read three keys, 10 % read three and write one of
+//! them.
 //!
 //! The paper is UniStore (Bravo et al., USENIX ATC 2021), §8.
 //!
 //! # Departures
 //!
-//! - All data centers share the cores, so throughput is that of all of them together.
+//! - All data centers share the cores, so the throughput is the sum over all of them.
 //! - Clients are in the process: nothing is parsed, and no kernel carries their requests.
-//! - A snapshot can be read for a second, not ten: so folding is under way within the warm-up.
-//! - The paper's baseline without uniformity (CureFT) is `f = 0`: what a data center has itself.
+//! - A snapshot can be read for one second instead of ten, so that folding starts within the
+//!   warm-up.
+//! - The paper's baseline without uniformity (CureFT) is `f = 0`: a data center's own data
+//!   suffices.
 
 mod catch_up;
 mod client;
@@ -39,22 +42,22 @@ use clap::Args;
 
 use plan::Plan;
 
-// What the evaluation shares with this benchmark.
+// The evaluation shares these with this benchmark.
 pub use figures::{Figure, thousands};
 pub use page::{head, table, verdict};
 pub use plan::Distance;
 pub use plot::Plot;
 
-/// How much is measured.
+/// The size of the measurements.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Rounds; in each, what is compared runs forwards and then backwards.
+    /// Rounds; each runs the compared sides forwards and then backwards.
     #[arg(long, default_value_t = 4)]
     rounds: usize,
     /// Seconds of each block that count.
     #[arg(long, default_value_t = 1.5)]
     seconds: f64,
-    /// Seconds of each block before that.
+    /// Seconds of warm-up of each block.
     #[arg(long, default_value_t = 2.0)]
     warm_up: f64,
     /// Clients at each data center, each a session with one transaction at a time.
@@ -69,10 +72,10 @@ pub struct Options {
     /// Measure only one part: `throughput`, `visibility`, `catch-up` or `idle`.
     #[arg(long)]
     only: Option<Part>,
-    /// Where the page goes.
+    /// The path of the page.
     #[arg(long, default_value = "target/geo.html")]
     page: PathBuf,
-    /// Where logs are written where commits are synced.
+    /// The directory of the logs where commits are synced.
     #[arg(long, default_value = "target")]
     logs: PathBuf,
     /// Seed of the transactions.
@@ -86,13 +89,13 @@ pub struct Options {
 /// A part of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// Throughput, waits, bytes, and what uniformity costs.
+    /// Throughput, waits, bytes, and the cost of uniformity.
     Throughput,
-    /// How soon others see what was written.
+    /// The delay until other data centers see a write.
     Visibility,
-    /// A data center that was away.
+    /// The return of a data center that was away.
     CatchUp,
-    /// Nothing to do.
+    /// The idle processor time.
     Idle,
 }
 

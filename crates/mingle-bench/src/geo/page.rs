@@ -1,4 +1,4 @@
-//! The page: plots and the table in one file that needs nothing else.
+//! The page: plots and the table in one self-contained file.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::measure::{Load, Outcome, Side, Visibility};
 use super::plot::{Plot, bars};
 use crate::html::escape;
 
-/// The page as HTML.
+/// Renders the page as HTML.
 pub fn render(outcome: &Outcome, figures: &[Figure], options: &Options) -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut page = head("the causal core of the geo-replicated store");
@@ -61,7 +61,7 @@ svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:#333}\
 @media(max-width:30rem){.grid{grid-template-columns:1fr}}\
 </style></head><body><main>";
 
-/// What a page begins with.
+/// Returns the beginning of a page.
 pub fn head(title: &str) -> String {
     HEAD.replace("TITLE", title)
 }
@@ -70,7 +70,7 @@ const GREEN: &str = "#0b7a75";
 const RED: &str = "#c1440e";
 const GREY: &str = "#8a8a84";
 
-/// Whether all bars are met, or which are not.
+/// Returns the verdict: all bars met, or the missed ones.
 pub fn verdict(figures: &[Figure]) -> String {
     let missed = figures.iter().filter(|figure| figure.is_met == Some(false));
     let missed: Vec<String> =
@@ -81,7 +81,7 @@ pub fn verdict(figures: &[Figure]) -> String {
     format!("<p class=lead>Bars missed:</p><ul>{}</ul>", missed.concat())
 }
 
-/// The figures with their bars.
+/// Renders the figures with their bars.
 pub fn table(figures: &[Figure]) -> String {
     let mut html = String::from("<div class=wide><table><tr><th>figure<th>measured<th>bar<th>");
     for figure in figures {
@@ -119,7 +119,7 @@ fn throughput(loads: &[Load], bar: f64) -> String {
     )
 }
 
-/// Delays in ms by the part of writes that was seen by then.
+/// Returns the delays in ms by the fraction of the writes seen by then.
 fn quantiles(delays_ns: &Histogram<u64>) -> Vec<(f64, f64)> {
     let quantiles = (0..=200).map(|step| f64::from(step) / 200.0);
     quantiles.map(|q| (delays_ns.value_at_quantile(q) as f64 / 1e6, q)).collect()

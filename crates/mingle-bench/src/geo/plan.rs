@@ -1,4 +1,4 @@
-//! What runs: how many of everything, and at which distances.
+//! The plan of a block: the numbers of all parts, and the distances.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use mingle_geo::{
 };
 use mingle_model::Value;
 
-/// When a commit is acknowledged.
+/// The point at which a commit is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disk {
     /// Once its batch is encoded, in memory.
@@ -18,7 +18,7 @@ pub enum Disk {
     File,
 }
 
-/// How far apart data centers are: what one way takes, in microseconds.
+/// The distances of the data centers: one-way delays in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distance {
     /// Side by side.
@@ -35,7 +35,8 @@ impl Distance {
         }
     }
 
-    /// Half of the round trip: 61 ms is the paper's, the others are usual between these regions.
+    /// Returns half of the round trip: 61 ms is the paper's, the others are usual between these
+    /// regions.
     pub fn one_way_us(self, from: u8, to: u8) -> u64 {
         match (self, from.min(to), from.max(to)) {
             (Self::None, ..) => 0,
@@ -46,35 +47,35 @@ impl Distance {
     }
 }
 
-/// What runs.
+/// The plan of a block.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub dcs: u8,
     pub partitions: u16,
     pub threads: usize,
-    /// Clients at each data center, each a session with one transaction at a time.
+    /// The number of clients at each data center, each a session with one transaction at a time.
     pub clients: usize,
-    /// What a client waits between two transactions.
+    /// The think time of a client between two transactions.
     pub think: Duration,
-    /// Keys in all.
+    /// The total number of keys.
     pub keys: usize,
-    /// Bytes of a value.
+    /// The size of a value in bytes.
     pub value_bytes: usize,
     /// Transactions that write, in percent.
     pub writes_percent: usize,
-    /// How many keys such a transaction writes.
+    /// The number of keys that such a transaction writes.
     pub writes: usize,
     /// Pairs of a writer and a reader at each data center that measure visibility.
     pub probes: usize,
-    /// Whether remote transactions are visible only once they are uniform; else once stable.
+    /// True if remote transactions become visible once uniform; otherwise once stable.
     pub is_uniform: bool,
     pub disk: Disk,
     pub distance: Distance,
-    /// What is kept of each origin for data centers that lag; none for the usual.
+    /// The bytes kept of each origin for data centers that lag; `None` for the default.
     pub forward_bytes_max: Option<usize>,
-    /// Where logs are written.
+    /// The directory of the logs.
     pub logs: PathBuf,
-    /// How long a snapshot can be read: so short that folding is under way within seconds.
+    /// The time for which a snapshot can be read: short, so that folding starts within seconds.
     pub transaction_ms_max: u64,
     pub seed: u64,
 }
@@ -104,7 +105,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The settings of one replica.
+    /// Returns the settings of one replica.
     pub fn config(&self, dc: u8, partition: u16) -> Config {
         let mut config = Config::new(DcId(dc), self.dcs, PartitionId(partition), self.partitions);
         if !self.is_uniform {
@@ -118,17 +119,17 @@ impl Plan {
         config
     }
 
-    /// The thread that a partition belongs to, with its replicas at all data centers.
+    /// Returns the thread of a partition and its replicas at all data centers.
     pub fn thread_of(&self, partition: u16) -> usize {
         usize::from(partition) % self.threads
     }
 
-    /// The key of this number.
+    /// Returns the key of this number.
     pub fn key(index: usize) -> Key {
         Key::new(Kind::Register, format!("key:{index}"))
     }
 
-    /// By partition: a state for each of these keys, written before anything else.
+    /// Returns for each partition the initial states of these keys.
     pub fn filling(&self, keys: &[Key]) -> Vec<Vec<(Key, Arc<State>)>> {
         let mut filling = vec![Vec::new(); usize::from(self.partitions)];
         let version = Version { timestamp: Timestamp::ZERO, origin: DcId(0), index: 0 };

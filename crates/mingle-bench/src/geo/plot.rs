@@ -9,7 +9,7 @@ const RIGHT: f64 = 500.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 226.0;
 
-/// What is drawn within one frame.
+/// A plot under construction within one frame.
 pub struct Plot {
     svg: String,
     x: (f64, f64),
@@ -18,7 +18,7 @@ pub struct Plot {
     named: Vec<(String, &'static str)>,
 }
 
-/// Values between which `count` or so round ones are marked.
+/// Returns about `count` round values between two bounds.
 fn round_steps((low, high): (f64, f64), count: f64) -> Vec<f64> {
     let rough = (high - low) / count;
     let power = 10_f64.powf(rough.log10().floor());
@@ -30,7 +30,7 @@ fn round_steps((low, high): (f64, f64), count: f64) -> Vec<f64> {
 }
 
 impl Plot {
-    /// A frame for these ranges; with `is_log`, x is logarithmic.
+    /// Creates a frame for these ranges; with `is_log`, x is logarithmic.
     pub fn new(label: &str, x: (f64, f64), y: (f64, f64), is_log: bool) -> Self {
         let svg = format!("<svg viewBox='0 0 520 310' role=img aria-label='{}'>", escape(label));
         Self { svg, x, y, is_log, named: Vec::new() }
@@ -47,7 +47,7 @@ impl Plot {
         BOTTOM - ((value - low) / (high - low)).clamp(0.0, 1.0) * (BOTTOM - TOP)
     }
 
-    /// Lines across at round values of y, and marks at round values of x.
+    /// Draws horizontal lines at round values of y, and marks at round values of x.
     pub fn axes(&mut self, title: &str, y_format: impl Fn(f64) -> String) {
         for value in round_steps(self.y, 6.0) {
             let y = self.place_y(value);
@@ -77,7 +77,7 @@ impl Plot {
         let _ = write!(self.svg, "<text x=282 y=259 text-anchor=middle>{title}</text>");
     }
 
-    /// A line through these points.
+    /// Draws a line through these points.
     pub fn line(&mut self, name: &str, color: &'static str, points: &[(f64, f64)], dash: &str) {
         let places: Vec<String> = points
             .iter()
@@ -91,7 +91,7 @@ impl Plot {
         self.named.push((name.to_owned(), color));
     }
 
-    /// A line down, with its name at the top.
+    /// Draws a vertical line with its name at the top.
     pub fn down(&mut self, x: f64, name: &str) {
         let x = self.place_x(x);
         let _ = write!(
@@ -102,7 +102,7 @@ impl Plot {
         );
     }
 
-    /// With the names of the lines below.
+    /// Finishes the plot, with the names of the lines below.
     pub fn done(mut self) -> String {
         for (index, (name, color)) in self.named.iter().enumerate() {
             let (x, y) = (LEFT + (index % 2) as f64 * 220.0, 270 + index / 2 * 17);
@@ -118,7 +118,8 @@ impl Plot {
     }
 }
 
-/// Bars from 0 with confidence intervals, one below the other: name, value, interval and color.
+/// Draws bars from 0 with confidence intervals, one below the other: name, value, interval and
+/// color.
 pub fn bars(label: &str, rows: &[(String, f64, (f64, f64), &'static str)], bar: f64) -> String {
     let most = rows.iter().map(|row| row.2.1).fold(bar, f64::max) * 1.05;
     let x = |value: f64| 300.0 + value / most * 570.0;

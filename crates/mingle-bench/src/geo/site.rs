@@ -1,4 +1,4 @@
-//! The data centers of one block: threads, what they share, and what is read off them.
+//! The data centers of one block: the threads, their shared state, and the readings.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,39 +15,39 @@ use super::plan::{Disk, Plan};
 use super::worker::Worker;
 use crate::cpu;
 
-/// Messages with where they come from.
+/// Messages with their senders.
 pub type Parcel = Vec<(Address, Envelope)>;
 
-/// What all threads see.
+/// The state shared by all threads.
 #[derive(Debug)]
 pub struct Shared {
     pub plan: Plan,
     pub started: Instant,
-    /// Added to all clocks.
+    /// The time added to all clocks.
     pub ahead_us: AtomicU64,
     pub is_over: AtomicBool,
-    /// Whether latencies and delays are noted, which they are not during the warm-up.
+    /// True if latencies and delays are recorded, which is not the case during the warm-up.
     pub is_counted: AtomicBool,
-    /// By data center: whether it runs, and whether its clients do.
+    /// The flags of each data center: it runs, and its clients run.
     pub runs: Vec<AtomicBool>,
     pub has_clients: Vec<AtomicBool>,
-    /// By data center: until when its replicas tick as one of them does that has work, in µs.
+    /// The time until which each data center's replicas tick as if all had work, in µs.
     pub busy_until_us: Vec<AtomicU64>,
     pub inboxes: Vec<Mutex<Parcel>>,
     pub threads: OnceLock<Arc<Vec<Thread>>>,
     pub counts: Vec<Counts>,
-    /// By data center.
+    /// The log of each data center.
     pub logs: Vec<Arc<Log>>,
     pub probes: Vec<Arc<Probe>>,
     pub keys: Arc<Vec<Key>>,
-    /// By partition: what all replicas hold from the beginning.
+    /// The initial contents of all replicas, by partition.
     pub filling: Vec<Vec<(Key, Arc<State>)>>,
 }
 
-/// What a thread has counted so far; only it writes here.
+/// The counts of a thread so far; only that thread writes them.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// By data center.
+    /// The transactions of each data center.
     pub transactions: [AtomicU64; 7],
     pub writes: AtomicU64,
     pub failed: AtomicU64,
@@ -58,21 +58,21 @@ pub struct Counts {
     pub link_bytes: AtomicU64,
     pub link_frames: AtomicU64,
     pub log_bytes: AtomicU64,
-    /// Clients that are not stopped.
+    /// The number of clients that are not stopped.
     pub running: AtomicU64,
-    /// By data center: transfers that came to their end.
+    /// The completed state transfers of each data center.
     pub transfers: [AtomicU64; 7],
-    /// By data center: what its replicas of this thread have of the others, in microseconds since the
-    /// clocks began.
+    /// The time up to which the thread's replicas at each data center know the others, in
+    /// microseconds since the clocks began.
     pub known_us: [AtomicU64; 7],
 }
 
-/// What a block counted between two moments.
+/// The counts of a block between two moments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
     pub seconds: f64,
     pub cpu_seconds: f64,
-    /// By data center.
+    /// The transactions of each data center.
     pub transactions: [u64; 7],
     pub writes: u64,
     pub failed: u64,
@@ -87,7 +87,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What was counted between an earlier reading and this one.
+    /// Returns the difference between this reading and an earlier one.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             seconds: self.seconds - earlier.seconds,
@@ -108,7 +108,7 @@ impl Reading {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub fn and(&self, other: &Self) -> Self {
         Self {
             seconds: self.seconds + other.seconds,
@@ -127,23 +127,23 @@ impl Reading {
         }
     }
 
-    /// All transactions.
+    /// Returns all transactions.
     pub fn total(&self) -> u64 {
         self.transactions.iter().sum()
     }
 
-    /// Transactions a second.
+    /// Returns the transactions per second.
     pub fn throughput(&self) -> f64 {
         self.total() as f64 / self.seconds
     }
 
-    /// Processor time of a transaction, in microseconds: all that this process used.
+    /// Returns the processor time per transaction in microseconds, for the whole process.
     pub fn cpu_us(&self) -> f64 {
         self.cpu_seconds * 1e6 / self.total().max(1) as f64
     }
 }
 
-/// Data centers at work.
+/// The running data centers.
 pub struct Site {
     pub shared: Arc<Shared>,
     workers: Vec<JoinHandle<Worker>>,
@@ -151,26 +151,26 @@ pub struct Site {
     paths: Vec<PathBuf>,
 }
 
-/// What is left of a block.
+/// The results at the end of a block.
 pub struct Rest {
-    /// By data center: delays until what was written at the first one was seen, in nanoseconds.
+    /// The visibility delays of writes at the first data center, by data center, in nanoseconds.
     pub delays_ns: Vec<Histogram<u64>>,
-    /// How long transactions took, in microseconds.
+    /// The latencies of transactions, in microseconds.
     pub latencies_us: Histogram<u64>,
     workers: Vec<Worker>,
 }
 
 impl Rest {
-    /// How many items are not the same at all data centers.
+    /// Returns the number of items that differ between data centers.
     pub fn differing(&self) -> usize {
         self.workers.iter().map(Worker::differing).sum()
     }
 }
 
-/// It may take this long until what was done is everywhere.
+/// The time limit until all finished work has reached every data center.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Waits until it `is_over`, or fails, saying `what` still is.
+/// Waits until `is_over`; after the limit it fails with a text that contains `what`.
 fn wait(began: Instant, what: &str, is_over: impl Fn() -> bool) -> Result<(), String> {
     while !is_over() {
         if began.elapsed() > PATIENCE {
@@ -181,13 +181,13 @@ fn wait(began: Instant, what: &str, is_over: impl Fn() -> bool) -> Result<(), St
     Ok(())
 }
 
-/// From 1 to 100 s of microseconds or nanoseconds, with three digits.
+/// Creates a histogram from 1 to 100 s, in microseconds or nanoseconds, with three digits.
 pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 100_000_000_000, 3).expect("these bounds are sound")
 }
 
 impl Site {
-    /// Starts the data centers; clients start when they are let.
+    /// Starts the data centers; clients start on request.
     pub fn start(plan: &Plan) -> Result<Self, String> {
         let keys: Vec<Key> = (0..plan.keys).map(Plan::key).collect();
         let dcs = usize::from(plan.dcs);
@@ -232,27 +232,27 @@ impl Site {
         Ok(Self { shared, workers, logs, paths })
     }
 
-    /// Lets the clients of a data center begin, or has them stop after their transactions.
+    /// Starts the clients of a data center, or stops them after their transactions.
     pub fn let_clients(&self, dc: u8, run: bool) {
         self.shared.has_clients[usize::from(dc)].store(run, Ordering::Relaxed);
     }
 
-    /// Lets all clients begin.
+    /// Starts all clients.
     pub fn let_all_clients(&self) {
         (0..self.shared.plan.dcs).for_each(|dc| self.let_clients(dc, true));
     }
 
-    /// Has all clients stop after their transactions.
+    /// Stops all clients after their transactions.
     pub fn stop_clients(&self) {
         (0..self.shared.plan.dcs).for_each(|dc| self.let_clients(dc, false));
     }
 
-    /// Cuts a data center off and stops it, or lets it go on.
+    /// Cuts off and stops a data center, or lets it continue.
     pub fn let_run(&self, dc: u8, run: bool) {
         self.shared.runs[usize::from(dc)].store(run, Ordering::Release);
     }
 
-    /// Everything as it stands.
+    /// Reads all counters.
     pub fn read(&self) -> Reading {
         let mut reading = Reading {
             seconds: self.shared.started.elapsed().as_secs_f64(),
@@ -278,7 +278,7 @@ impl Site {
         reading
     }
 
-    /// Has all clients stop, and waits until what they did is everywhere.
+    /// Stops all clients, and waits until their work has reached every data center.
     pub fn settle(&self) -> Result<(), String> {
         let began = Instant::now();
         self.stop_clients();
@@ -286,14 +286,14 @@ impl Site {
             let running = self.shared.counts.iter();
             running.map(|counts| counts.running.load(Ordering::Acquire)).sum::<u64>() == 0
         })?;
-        // Clocks may be a little ahead of the time.
+        // Clocks may be slightly ahead of real time.
         let stopped = Instant::now() + Duration::from_millis(20);
         wait(began, "something is not everywhere", || {
             (0..self.shared.plan.dcs).all(|dc| self.lag(dc) < stopped.elapsed())
         })
     }
 
-    /// How far a data center is behind the others, the worst of its replicas.
+    /// Returns the lag of a data center's worst replica behind the others.
     pub fn lag(&self, dc: u8) -> Duration {
         let counts = self.shared.counts.iter();
         let known_us =
@@ -303,18 +303,18 @@ impl Site {
         Duration::from_micros(now_us.saturating_sub(known_us.min().unwrap_or(0)))
     }
 
-    /// State transfers to a data center that are complete.
+    /// Returns the number of completed state transfers to a data center.
     pub fn transfers(&self, dc: u8) -> u64 {
         let counts = self.shared.counts.iter();
         counts.map(|counts| counts.transfers[usize::from(dc)].load(Ordering::Relaxed)).sum()
     }
 
-    /// Lets all clocks jump ahead.
+    /// Advances all clocks by a jump.
     pub fn jump(&self, by: Duration) {
         self.shared.ahead_us.fetch_add(by.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// What is counted within the next `time`.
+    /// Returns the counts of the next `time`.
     pub fn count(&self, time: Duration) -> Reading {
         let before = self.read();
         self.shared.is_counted.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A small run of each part: what comes out is sound, though not what is fast.
+//! A small run of each part checks that the results are sound, but not that they are fast.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn small() -> Plan {
     Plan { clients: 4, keys: 200, logs: std::env::temp_dir(), ..Plan::default() }
 }
 
-/// Runs for a moment, and until everything is everywhere.
+/// Runs for a moment, and until everything has reached every data center.
 fn check(plan: &Plan) -> Vec<u64> {
     let site = Site::start(plan).expect("it starts");
     site.let_all_clients();
@@ -35,7 +35,8 @@ fn nothing_is_seen_before_it_can_be() {
     let plan = Plan { distance: Distance::Continents, probes: 2, ..small() };
     let delays_ns = check(&plan);
     for dc in 1..3 {
-        // To the farther of two that must have it, or straight; rounds take a moment less or more.
+        // The path goes to the farther of two required data centers, or straight; rounds make it
+        // slightly less or more.
         let least_us = plan.distance.one_way_us(0, dc) - 2_000;
         let seen_ns = delays_ns[usize::from(dc)];
         assert!(seen_ns >= least_us * 1_000, "{seen_ns} ns at {dc}");

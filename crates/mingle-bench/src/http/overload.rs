@@ -1,8 +1,8 @@
-//! Calls that are answered in time, at the load that gives most of them and at ten times that load.
+//! Timely answers at the load with the most of them, and at ten times that load.
 //!
-//! Callers call without a pause, and soon again after a refusal. What a store does for a caller that has gone by then is
-//! lost; the goodput is what is answered within the deadline. Once with calls admitted by how long they take, and once by
-//! their count alone.
+//! Callers call without a pause, and soon again after a refusal. Work that a store does for a
+//! caller that has left is lost; the goodput is the number of answers within the deadline. One run
+//! admits calls by their duration, another by their number alone.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -24,24 +24,24 @@ const TEXT: &str = "store stock: linearizable;
     transaction add(item: ref Item) -> int { item.count += 1; return item.count; }
     transaction look(item: ref Item) -> int { return item.count; }";
 
-/// The store of limited speed serves so many requests at a time, each of which takes so long.
+/// The number of concurrent requests of the limited store, and the duration of each.
 const SLOTS: usize = 8;
 const SERVICE: Duration = Duration::from_millis(10);
 
-/// A caller that was refused comes again after so long, though it was told a second.
+/// The time after which a refused caller calls again, although it was told one second.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// Callers at a time, among which the most goodput is looked for.
+/// The numbers of concurrent callers among which the highest goodput is searched.
 const LOADS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
-/// What is called.
+/// The calls of a workload.
 #[derive(Clone, Copy)]
 struct Workload {
     name: &'static str,
     transaction: &'static str,
-    /// All calls are about so many objects.
+    /// The number of objects that the calls use.
     items: usize,
-    /// What is answered later than this is of no use.
+    /// The deadline; later answers are of no use.
     deadline_ms: u64,
     is_limited: bool,
 }
@@ -63,7 +63,7 @@ const WORKLOADS: [Workload; 2] = [
     },
 ];
 
-/// A store that does all requests in turn, also those whose callers wait no more.
+/// A store that executes all requests in turn, even for callers that no longer wait.
 #[derive(Clone)]
 struct Limited(Arc<Semaphore>);
 
@@ -80,18 +80,18 @@ impl Layer for Limited {
                 tokio::time::sleep(SERVICE).await;
                 drop(slot);
             });
-            // It ends in any case.
+            // The task ends in any case.
             let _ = serving.await;
         }
         work().await
     }
 }
 
-/// Measures, and prints a line for each workload and way of admission.
+/// Measures, and prints a line for each workload and mode of admission.
 ///
 /// # Errors
 ///
-/// When a server cannot be started, or answers otherwise than it should.
+/// If a server cannot be started, or gives an unexpected answer.
 pub fn run(seconds: u64) -> Result<(), String> {
     let time = Duration::from_secs(seconds.max(1));
     println!(
@@ -126,7 +126,7 @@ pub fn run(seconds: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A server that is called.
+/// A server under test.
 struct Bench {
     runtime: Runtime,
     address: SocketAddr,
@@ -135,7 +135,7 @@ struct Bench {
     served: tokio::task::JoinHandle<bool>,
 }
 
-/// By second.
+/// The results of a measurement, per second.
 struct Found {
     goodput: f64,
     refused: f64,
@@ -182,7 +182,7 @@ impl Bench {
         Ok(Some(Self { runtime, address, workload, stop, served }))
     }
 
-    /// Lets so many callers call, at first for a while that does not count.
+    /// Runs this many callers, after a warm-up that does not count.
     fn measure(&self, callers: usize, time: Duration) -> Result<Found, String> {
         let (stop, counts) = (Arc::new(AtomicBool::new(false)), Arc::new(Counts::default()));
         let caller = |number: usize| {
@@ -244,7 +244,7 @@ fn call_until(
             "200" if began.elapsed() <= Duration::from_millis(workload.deadline_ms) => {
                 counts.in_time.fetch_add(1, Ordering::Relaxed);
             }
-            // Too late, or in the way of each other.
+            // Too late, or in conflict with each other.
             "200" | "202" | "409" | "504" => {}
             "503" => {
                 let is_refused = answer.contains("\"overloaded\"");
@@ -257,7 +257,7 @@ fn call_until(
     Ok(())
 }
 
-/// One answer, whole.
+/// Receives one complete answer.
 fn receive(stream: &mut TcpStream) -> Result<String, String> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4_096]);
     loop {

@@ -1,4 +1,4 @@
-//! One block: some clients that call for a while, and what was counted meanwhile.
+//! One block: clients that call for a while, and the counts of that time.
 
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::cpu;
 /// The stores, in the order in which the program declares them.
 pub const STORES: [&str; 2] = ["far", "near"];
 
-/// What was counted of one store.
+/// The counts of one store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AtStore {
     /// Round trips that callers waited for, in the attempts that committed.
@@ -42,7 +42,7 @@ impl AtStore {
         Self { awaited: 0, round_trips, operations, checks, witnessed, behind }
     }
 
-    /// Each count of one with the same count of the other.
+    /// Combines each count with the same count of the other.
     fn zip(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             awaited: with(self.awaited, other.awaited),
@@ -55,34 +55,34 @@ impl AtStore {
     }
 }
 
-/// What blocks have counted.
+/// The counts of blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Calls that ended within the time.
     pub calls: u64,
-    /// Those of them that visited both stores.
+    /// The part of these that visited both stores.
     pub both: u64,
     /// Calls that failed.
     pub failed: u64,
     /// Attempts at phases after the first.
     pub again: u64,
-    /// How long calls waited for other transactions, all together.
+    /// The total time that calls waited for other transactions.
     pub waited: Duration,
-    /// By store.
+    /// The counts of each store.
     pub stores: [AtStore; STORES.len()],
-    /// How long it took.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// Processor time meanwhile; not a number where the system does not say.
+    /// The processor time meanwhile; not a number if the system does not report it.
     pub cpu_seconds: f64,
 }
 
 impl Tally {
-    /// Transactions a second.
+    /// Returns the transactions per second.
     pub fn throughput(&self) -> f64 {
         self.calls as f64 / self.seconds
     }
 
-    /// A count, for each call.
+    /// Returns a count per call.
     pub fn per_call(&self, count: u64) -> f64 {
         count as f64 / self.calls.max(1) as f64
     }
@@ -116,13 +116,13 @@ impl AddAssign for Tally {
     }
 }
 
-/// Stores at their distances, watched, and the application servers before them.
+/// The stores at their distances, with counters, and the application servers before them.
 pub struct Site {
     servers: Vec<Arc<Runtime>>,
     watched: Vec<(Arc<Counters>, Arc<Seen>)>,
 }
 
-/// A block to be run.
+/// A block to run.
 pub struct Block<'a> {
     pub options: &'a Options,
     pub program: &'a Arc<Program>,
@@ -168,7 +168,7 @@ impl Site {
         Ok(Self { servers: (0..count).map(server).collect(), watched })
     }
 
-    /// The server that has this client, and the client's session, at the server's replica.
+    /// Returns the server of this client, and the client's session at the server's replica.
     pub fn client(&self, number: usize) -> (Arc<Runtime>, Session) {
         let index = number % self.servers.len();
         (self.servers[index].clone(), Session::at(format!("r{}", index + 1)))
@@ -221,7 +221,7 @@ impl Block<'_> {
     }
 }
 
-/// A client at work: one call at a time, in one session.
+/// A running client: one call at a time, in one session.
 struct Calling {
     runtime: Arc<Runtime>,
     session: Session,
@@ -267,7 +267,8 @@ mod tests {
 
     use super::*;
 
-    /// What three calls of one client that go over from causal to linearizable send to the stores.
+    /// Counts the store operations of three calls of one client that changes from causal to
+    /// linearizable.
     async fn operations(tracking: bool) -> [u64; 2] {
         let program = mingle::compile(super::super::workload::PROGRAM).unwrap();
         let binding = Binding::parse("[stores.far]\n[stores.near]\nreplicas = 3\ndelay = \"60s\"");

@@ -1,19 +1,19 @@
-//! What tracking costs: throughput with witnesses and sessions, against the same without
+//! The cost of tracking: throughput with witnesses and sessions, relative to throughput without
 //! (MixT §8.3, Figure 15).
 //!
-//! The counter benchmark: clients that are causal or linearizable for a while, and whose first
-//! call after they have gone over visits both stores. Without tracking the runtime is the same, but
-//! leaves and asks for nothing ([`mingle_runtime::Settings`]); both make the same calls, in
-//! alternating blocks of one process.
+//! The counter benchmark: clients are causal or linearizable for a while, and the first call after
+//! a change visits both stores. Without tracking the runtime is the same, but writes and requests
+//! no witnesses ([`mingle_runtime::Settings`]). Both sides make the same calls, in alternating
+//! blocks of one process.
 //!
 //! # Departures
 //!
 //! - Clients wait for each call before they make the next one; the paper's draw pauses.
 //! - The paper forces a witness into each transaction after a change of level. Here such a
-//!   transaction writes or reads at both stores, and leaves what the protocol has it leave; what
-//!   follows it is tracked by the client's session.
-//! - Checks of commit witnesses are rare over the paper's 400,000 counters: nobody asks who has not
-//!   met a witness row. So what happens when they are late is measured over few counters.
+//!   transaction writes or reads at both stores and leaves the rows of the protocol; the client's
+//!   session tracks the following ones.
+//! - Checks of commit witnesses are rare over the paper's 400,000 counters: only a client that has
+//!   met a witness row asks. So the effect of late answers is measured over few counters.
 
 mod block;
 mod page;
@@ -34,16 +34,16 @@ use block::{Block, STORES, Tally};
 use probe::Lateness;
 use workload::Zipf;
 
-/// How much is measured.
+/// The size of the measurements.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Rounds; in each, what is compared runs forwards and then backwards.
+    /// Rounds; each runs the compared series forwards and then backwards.
     #[arg(long, default_value_t = 4)]
     rounds: usize,
     /// Seconds of each block that count.
     #[arg(long, default_value_t = 1.5)]
     seconds: f64,
-    /// Seconds of each block before that.
+    /// Seconds of warm-up of each block.
     #[arg(long, default_value_t = 0.8)]
     warm_up: f64,
     /// Clients, each with one call at a time and one session for all its calls.
@@ -67,13 +67,13 @@ pub struct Options {
     /// Round trip to the causal store (MixT §8.1).
     #[arg(long, default_value = "1ms")]
     causal: Distance,
-    /// How long it takes until an update is at the other replicas of the causal store.
+    /// The delay until an update has reached the other replicas of the causal store.
     #[arg(long, default_value = "40ms±10ms")]
     delay: Distance,
     /// Without the series over few counters.
     #[arg(long)]
     plain: bool,
-    /// Where the page goes.
+    /// The path of the page.
     #[arg(long, default_value = "target/witnesses.html")]
     page: PathBuf,
     /// Seed of the calls.
@@ -101,12 +101,12 @@ impl Options {
         (self.warm_up * 1e3) as u64
     }
 
-    /// What runs, each with what it is compared with before it.
+    /// Returns the series to run, in groups.
     fn groups(&self) -> &'static [&'static [Series]] {
         if self.plain { &GROUPS[..1] } else { &GROUPS }
     }
 
-    /// What throughput with tracking must be at least, as a part of that without.
+    /// Returns the lower bound of throughput with tracking, as a fraction of that without.
     fn bar(&self, share: usize) -> f64 {
         match share {
             _ if self.quick => 0.85,
@@ -126,25 +126,25 @@ impl Options {
     }
 }
 
-/// What is compared.
+/// The compared series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Series {
     /// Nothing is tracked.
     Untracked,
-    /// Everything is.
+    /// Everything is tracked.
     Tracked,
     /// Nothing is tracked, and there are few counters.
     FewUntracked,
     /// Everything is tracked, and there are few counters.
     Few,
-    /// As well, and of the questions for commit witnesses at the causal store one in a hundred is
-    /// late.
+    /// Like `Few`, and one in a hundred questions for commit witnesses at the causal store is
+    /// answered late.
     SomeLate,
-    /// As well, and all of them are late.
+    /// Like `Few`, and all of these questions are answered late.
     AllLate,
 }
 
-/// The first of each group is what the others are compared with.
+/// The groups of series; the first of each is the base of the comparison.
 const GROUPS: [&[Series]; 2] = [
     &[Series::Untracked, Series::Tracked],
     &[Series::FewUntracked, Series::Few, Series::SomeLate, Series::AllLate],
@@ -180,13 +180,13 @@ impl Series {
     }
 }
 
-/// What was measured at one share.
+/// The measurements at one share.
 pub struct Point {
     /// Causal calls, in percent.
     pub share: usize,
     tallies: [Tally; Series::COUNT],
     ratios: [Vec<f64>; Series::COUNT],
-    /// What the ratio must be at least.
+    /// The lower bound of the ratio.
     pub bar: f64,
 }
 
@@ -195,12 +195,12 @@ impl Point {
         Self { share, tallies: Default::default(), ratios: Default::default(), bar }
     }
 
-    /// What all rounds have counted.
+    /// Returns the counts of all rounds.
     pub fn tally(&self, series: Series) -> &Tally {
         &self.tallies[series as usize]
     }
 
-    /// Throughput by that of the same without tracking: the median of the rounds.
+    /// Returns the ratio of throughput to that without tracking: the median of the rounds.
     pub fn ratio(&self, series: Series) -> f64 {
         let mut ratios = self.ratios[series as usize].clone();
         ratios.sort_by(f64::total_cmp);
@@ -212,14 +212,14 @@ impl Point {
         }
     }
 
-    /// The lowest and the highest ratio of a round.
+    /// Returns the lowest and the highest ratio of a round.
     pub fn spread(&self, series: Series) -> (f64, f64) {
         let ratios = &self.ratios[series as usize];
         let lowest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         (lowest, ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     }
 
-    /// Whether tracking costs no more than it may.
+    /// True if the cost of tracking stays within the bound.
     pub fn is_met(&self) -> bool {
         self.ratio(Series::Tracked) >= self.bar
     }
@@ -261,7 +261,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     Err(format!("tracking costs more than it may at {} causal", missed.join(", ")))
 }
 
-/// Each round goes through all shares, so that a disturbance from outside hits no share alone.
+/// Measures all shares in each round, so that a disturbance from outside does not hit one share
+/// alone.
 async fn measure(options: &Options) -> Result<Vec<Point>, String> {
     let program = mingle::compile(workload::PROGRAM)?;
     let (many, few) = (Arc::new(Zipf::new(options.counters)), Arc::new(Zipf::new(options.few)));

@@ -1,4 +1,4 @@
-//! The page: plots and tables in one file that needs nothing else.
+//! The page: plots and tables in one self-contained file.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::workload::{READS, REDRAWS};
 use super::{Options, Point, Series};
 use crate::html::escape;
 
-/// The page as HTML.
+/// Renders the page as HTML.
 pub fn render(points: &[Point], options: &Options) -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let lowest = points.iter().map(|point| point.ratio(Series::Tracked)).fold(f64::NAN, f64::min);
@@ -63,7 +63,7 @@ pub fn render(points: &[Point], options: &Options) -> String {
     page + "</main></body></html>\n"
 }
 
-/// With a comma before the last three digits.
+/// Formats a number with a comma before the last three digits.
 fn thousands(number: usize) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -98,7 +98,7 @@ const RIGHT: f64 = 490.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 230.0;
 
-/// A plot over the shares: its frame, and where a share is.
+/// A plot over the shares: its frame, and the position of a share.
 struct Plot {
     svg: String,
 }
@@ -127,7 +127,7 @@ impl Plot {
         self.svg.push_str(text);
     }
 
-    /// A line across, with its value at the left.
+    /// Draws a horizontal line, with its value at the left.
     fn across(&mut self, y: f64, value: &str) {
         self.add(&format!(
             "<line x1={LEFT} x2={RIGHT} y1={y:.1} y2={y:.1} stroke='#e5e5e0'/>\
@@ -139,7 +139,7 @@ impl Plot {
     fn line(&mut self, series: Series, at: &[(f64, f64)]) {
         let places: Vec<String> = at.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let color = color(series);
-        // The curves lie upon each other: the rings of the first one stay visible.
+        // The curves overlap: the rings of the first one stay visible.
         let (radius, fill) = if series.tracks() { (3, color) } else { (7, "none") };
         self.add(&format!(
             "<polyline points='{}' fill=none stroke='{color}' stroke-width=2 />",
@@ -226,7 +226,7 @@ fn ratios(points: &[Point], group: &[Series]) -> String {
 
 const BAR: &str = "#b00020";
 
-/// The bars: each from just behind the share before to just behind its own.
+/// Draws the bars, each from just after the previous share to just after its own.
 fn bars(points: &[Point], y: impl Fn(f64) -> f64) -> String {
     let behind = |point: &Point| (Plot::x(point.share as f64) + 9.0).min(RIGHT);
     let mut places = Vec::new();
@@ -242,7 +242,7 @@ fn bars(points: &[Point], y: impl Fn(f64) -> f64) -> String {
     )
 }
 
-/// Throughput and ratios.
+/// Renders the table of throughput and ratios.
 fn table(points: &[Point], off: Series, on: Series) -> String {
     let mut html = String::from(
         "<div class=wide><table><tr><th>causal<th>both stores<th>without<th>with tracking<th>ratio, median<th>rounds\
@@ -266,7 +266,7 @@ fn table(points: &[Point], off: Series, on: Series) -> String {
     html + "</table></div>"
 }
 
-/// What tracking adds to a call, and how often it holds one up.
+/// Renders the table of tracking's additions to a call and of its delays.
 fn costs(points: &[Point], off: Series, on: Series) -> String {
     let mut html = String::from(
         "<div class=wide><table><tr><th rowspan=2>causal<th colspan=3>added to a call, linearizable\

@@ -1,4 +1,5 @@
-//! A store whose answers about commit witnesses can be made late, and whose refusals are counted.
+//! A store with optional delays of its answers about commit witnesses, and with counts of its
+//! refusals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,28 +8,28 @@ use std::time::Duration;
 use mingle_store::wrap::layer::{Layer, Layered, Request, Work};
 use mingle_store::{DataStore, Read, RecordKind, StoreError, World};
 
-/// How late answers about commit witnesses are (MixT §8.3).
+/// The delay of answers about commit witnesses (MixT §8.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lateness {
-    /// Of so many percent of the questions.
+    /// The delayed percentage of the questions.
     pub percent: u64,
-    /// By so much.
+    /// The delay.
     pub by: Duration,
 }
 
-/// What was seen of a store so far.
+/// The counts of a store so far.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Batches with questions for commit witnesses. Cleaning up asks too.
+    /// Batches with questions for commit witnesses, including those of cleaning up.
     pub checks: AtomicU64,
-    /// Commits that were refused because of witness rows that they did not know.
+    /// Commits that were refused because of unknown witness rows.
     pub witnessed: AtomicU64,
-    /// Replicas that had not yet seen what a session had.
+    /// Refusals of replicas that had not yet seen the session's past.
     pub behind: AtomicU64,
 }
 
 impl Seen {
-    /// Checks, refusals for witness rows, refusals for being behind.
+    /// Returns the counts of checks, refusals for witness rows, and refusals for being behind.
     pub fn now(&self) -> [u64; 3] {
         [&self.checks, &self.witnessed, &self.behind].map(|count| count.load(Ordering::Relaxed))
     }

@@ -1,16 +1,16 @@
-//! The tables: throughput and ratios, and what tracking adds to a call.
+//! The tables: throughput and ratios, and the additions of tracking to a call.
 
 use super::block::{STORES, Tally};
 use super::workload::{READS, REDRAWS};
 use super::{Options, Point, Series};
 
-/// Of all processor time, in percent.
+/// Returns the used share of all processor time, in percent.
 pub fn cpu_percent(tally: &Tally) -> f64 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     tally.cpu_seconds / tally.seconds / cores as f64 * 100.0
 }
 
-/// What tracking adds to a call, at one store.
+/// The additions of tracking to a call, at one store.
 pub struct Added {
     /// Round trips that the caller waits for.
     pub awaited: f64,
@@ -20,7 +20,7 @@ pub struct Added {
     pub operations: f64,
 }
 
-/// What tracking adds to a call, by store: the difference between two tallies.
+/// Returns the additions of tracking to a call at each store: the difference between two tallies.
 pub fn added(off: &Tally, on: &Tally) -> [Added; STORES.len()] {
     std::array::from_fn(|at| {
         let (before, after) = (&off.stores[at], &on.stores[at]);
@@ -33,12 +33,12 @@ pub fn added(off: &Tally, on: &Tally) -> [Added; STORES.len()] {
     })
 }
 
-/// Of a thousand calls.
+/// Returns a count per 1,000 calls.
 pub fn per_thousand(tally: &Tally, count: u64) -> f64 {
     tally.per_call(count) * 1e3
 }
 
-/// Milliseconds that a thousand calls wait for other transactions.
+/// Returns the milliseconds that 1,000 calls wait for other transactions.
 pub fn waited_ms(tally: &Tally) -> f64 {
     tally.waited.as_secs_f64() * 1e6 / tally.calls.max(1) as f64
 }

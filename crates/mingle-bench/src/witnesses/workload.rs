@@ -47,17 +47,17 @@ transaction add_both(strong: ref Strong, weak: ref Weak) {
 /// Reads, in percent of the calls (MixT, Figure 15).
 pub const READS: usize = 70;
 
-/// Before so many percent of its calls a client draws anew whether it is causal.
+/// The percentage of calls before which a client draws anew to be causal or not.
 pub const REDRAWS: usize = 50;
 
-/// Which stores a call visits.
+/// The stores that a call visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visits {
-    /// The linearizable one.
+    /// The linearizable store.
     Strong,
-    /// The causal one.
+    /// The causal store.
     Weak,
-    /// Both: the first call after a client has gone over from one to the other.
+    /// Both stores: the first call after a client has changed from one to the other.
     Both,
 }
 
@@ -69,7 +69,7 @@ pub struct Drawn {
     pub arguments: Vec<Value>,
 }
 
-/// Names as reads draw them: the `n`-th as likely as one in `n` (Zipf).
+/// The distribution of names for reads: the `n`-th has a weight of one in `n` (Zipf).
 pub struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -94,7 +94,7 @@ impl Zipf {
     }
 }
 
-/// A client's calls, one after the other.
+/// The consecutive calls of a client.
 pub struct Client {
     random: Random,
     /// Causal calls, in percent.

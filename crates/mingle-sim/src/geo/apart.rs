@@ -1,28 +1,29 @@
-//! Data centers that are cut off for long while the others go on.
+//! Data centers that are cut off for a long time while the others continue.
 //!
-//! Some seeds have that, drawn from a source of its own: after a while with all that the seed has drawn
-//! nothing else goes wrong any more, and no more than `f` are away until the end. What the rest promises
-//! then it promises without them.
+//! Some seeds include this; a separate random source draws it. After the seed's other faults have
+//! ended, at most `f` data centers are away until the end of the run. Every promise that the
+//! remaining data centers make then must hold without them.
 
 use mingle_model::random::{Random, mix};
 
 use super::fault::{Event, Fault, Kept, Place, Shape};
 use super::setup::{Focus, Setup, within};
 
-/// One seed in so many.
+/// One seed in `ONE_IN` is of this kind.
 const ONE_IN: u64 = 10;
 
-/// And of these this one.
+/// The remainder modulo `ONE_IN` that selects the seed.
 const OF: u64 = 9;
 
-/// What else is drawn begins before this, in microseconds.
+/// All other faults begin before this time, in microseconds.
 const OTHERS_US: u64 = 2_500_000;
 
-/// How long they are away at least, in microseconds.
+/// The minimum time that the data centers are away, in microseconds.
 const APART_US: u64 = 16_000_000;
 
-/// Makes one of these seeds long, with data centers that are away for most of it, unless somebody is lost
-/// or given up in it. Clocks are not stepped: what is too far ahead of others' clocks may wait.
+/// Makes a selected seed long, with data centers that are away for most of the run, unless the seed
+/// loses or gives up a data center. Clock steps are removed, because a timestamp too far ahead of
+/// the other clocks may have to wait.
 pub(super) fn draw(seed: u64, setup: &mut Setup, schedule: &mut Vec<Event>) {
     let is_final = |event: &Event| {
         let Event::Fault { fault, .. } = event else { return false };
@@ -56,7 +57,7 @@ pub(super) fn draw(seed: u64, setup: &mut Setup, schedule: &mut Vec<Event>) {
         0 => dcs.for_each(|dc| add(Fault::Crash { place: Place::Dc(dc), kept: Kept::Torn })),
         1 => dcs.for_each(|dc| add(Fault::Cut { shape: Shape::Off(dc), is_held: false })),
         held => {
-            // They still hear each other.
+            // The data centers that are cut off together still hear each other.
             let set = dcs.fold(0, |set, dc| set | 1 << dc);
             add(Fault::Cut { shape: Shape::Halves(set), is_held: held == 2 });
         }

@@ -1,4 +1,5 @@
-//! The systems of UniStore's evaluation (§8) in the simulator, each held to what it promises.
+//! The systems of UniStore's evaluation (§8) in the simulator; each is checked against its own
+//! promises.
 
 use mingle_checker::geo::{Promise, check_some};
 use mingle_geo::Baseline;
@@ -10,7 +11,7 @@ use super::script::{Act, Step};
 use super::setup::Setup;
 use crate::workload::promises::Broken;
 
-/// What a system promises.
+/// Returns the promises of a system.
 pub fn promises(system: Baseline) -> Vec<Promise> {
     let has_strong = matches!(system, Baseline::UniStore | Baseline::Strong | Baseline::RedBlue);
     let is_promised = |promise: &Promise| match promise {
@@ -22,15 +23,15 @@ pub fn promises(system: Baseline) -> Vec<Promise> {
 }
 
 impl Plan {
-    /// What a seed stands for in one of the systems. Of the full one it is what [`Plan::scaled`] says for two
-    /// seeds of three, and the third has strong transactions too.
+    /// Returns the plan of a seed for one of the systems. For the full system, two seeds of three
+    /// give the plan of [`Plan::scaled`]; the third has strong transactions too.
     pub fn of(system: Baseline, seed: u64, percent: usize) -> Self {
         let plan = Self::drawn(seed, percent, system.has_groups());
         let setup = plan.setup.of(system);
         Self { setup, ..plan }
     }
 
-    /// The same without data centers that are lost.
+    /// Returns the same plan without lost data centers.
     #[must_use]
     pub fn without_loss(mut self) -> Self {
         let is_loss =
@@ -39,8 +40,8 @@ impl Plan {
         self
     }
 
-    /// Runs it, and checks some promises; `losses_max` says how many data centers a system may lose, if
-    /// that is not what it is set to.
+    /// Runs the plan and checks `promises`. `losses_max` overrides the number of data centers that
+    /// the system may lose.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl Setup {
         let certifier = &mut self.strong.group.certifier;
         certifier.conflicts = system.conflicts(certifier.conflicts.clone());
         if system == Baseline::Strong {
-            // Operations under ids are of causal transactions.
+            // Only causal transactions contain operations with ids.
             let accounts = self.accounts().to_vec();
             self.keys.truncate(self.plain_keys);
             self.keys.extend(accounts);
@@ -78,7 +79,7 @@ impl Setup {
         self
     }
 
-    /// What an act is in this system.
+    /// Translates an act to its form in this system.
     pub(super) fn act_of(&self, act: Act) -> Act {
         let Act::Transaction { mut steps, end, is_strong } = act else { return act };
         if !self.system.is_declared() {

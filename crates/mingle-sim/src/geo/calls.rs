@@ -1,5 +1,5 @@
-//! What clients call outside transactions: barriers, attaches, tokens, commits that were not answered; and
-//! how calls are written down.
+//! Client calls outside transactions (barriers, attaches, tokens, unanswered commits) and the
+//! recording of calls.
 
 use mingle_checker::geo::{self, Call, Outcome, What};
 use mingle_geo::session::CallError;
@@ -21,7 +21,7 @@ impl World<'_> {
         }
     }
 
-    /// A call outside a transaction cannot begin.
+    /// Handles a call outside a transaction that cannot begin.
     fn on_call_error_outside(&mut self, slot: usize, error: CallError) {
         self.clients[slot].sequence += 1;
         self.clients[slot].waits_far_since_us = None;
@@ -48,7 +48,8 @@ impl World<'_> {
         self.attach(slot, to);
     }
 
-    /// A commit was not answered: asks again, here or elsewhere, or lives with it.
+    /// Handles an unanswered commit: the client asks again at the same or another data center, or
+    /// continues without an answer.
     pub fn resolve(&mut self, slot: usize) {
         self.clients[slot].asks += 1;
         let (asks, dc) = (self.clients[slot].asks, self.clients[slot].dc());
@@ -109,7 +110,7 @@ impl World<'_> {
         }
     }
 
-    /// Writes down the transaction under way, which is over; gives its place among the calls.
+    /// Records the open transaction, which has ended, and returns its index among the calls.
     pub fn close_call(&mut self, slot: usize, outcome: Outcome, end_us: Option<u64>) -> usize {
         let client = &mut self.clients[slot];
         if let Some(open) = client.open.take() {
@@ -124,7 +125,8 @@ impl World<'_> {
     pub fn push_call(&mut self, slot: usize, end_us: Option<u64>, what: What) {
         let client = &mut self.clients[slot];
         client.record.calls.push(Call { begin_us: client.begin_us, end_us, what });
-        // What data centers do together is no time of the one that it waits for.
+        // Time spent waiting for several data centers does not count as waiting for the client's
+        // own.
         if let (Some(far_us), Some(since_us)) =
             (client.waits_far_since_us.take(), &mut client.waits_since_us)
         {

@@ -1,4 +1,4 @@
-//! A client: it does what its script says, one thing after the other, by a session.
+//! A client: it performs the acts of its script in order, through a session.
 
 use std::collections::VecDeque;
 
@@ -14,20 +14,20 @@ use super::script::{Act, Close, Step, act};
 use super::setup::within;
 use super::world::{Happening, World};
 
-/// What a client is at.
+/// The current activity of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stage {
-    /// Nothing, until it is due.
+    /// Nothing until the next act is due.
     Thinking,
     Reading(Vec<Key>),
     Committing,
     Barrier,
     Attaching(u8),
-    /// It has done everything.
+    /// The client has finished all acts.
     Done,
 }
 
-/// A transaction under way.
+/// An open transaction.
 pub(super) struct Open {
     pub steps: VecDeque<Step>,
     pub end: Close,
@@ -36,46 +36,47 @@ pub(super) struct Open {
 }
 
 pub(super) struct Client {
-    /// Of its session: its origin and its address.
+    /// The session's id: its origin and its address.
     pub id: u64,
     pub session: Session,
     pub clock: MachineClock,
     pub stage: Stage,
-    /// The acts that are left, the next one last.
+    /// The remaining acts; the next one is last.
     pub acts: Vec<usize>,
-    /// Which act it is at, and how often it has tried that before, if it is strong.
+    /// The current act; `attempt` counts its earlier attempts if it is strong.
     pub act: usize,
     pub attempt: u32,
     pub record: geo::Session,
     pub open: Option<Open>,
     /// The call whose commit has not been answered.
     pub unanswered: Option<usize>,
-    /// Whether the session has gone on with loss since: what it is told now it was not told then.
+    /// True if the session has accepted a loss since that commit: an answer now is not the answer
+    /// of then.
     pub is_past_loss: bool,
     pub asks: u32,
-    /// Of the last transaction.
+    /// The sequence number of the last transaction.
     pub sequence: u64,
     pub begin_us: u64,
     pub due_us: u64,
-    /// When it will be woken next.
+    /// The time of the next wake-up.
     pub wake_us: u64,
-    /// It vanishes after so many more messages.
+    /// The client vanishes after this many more messages.
     pub sends_left: Option<u32>,
     pub must_attach: bool,
-    /// Where it goes on next.
+    /// The data center that the client moves to next.
     pub goes_to: Option<u8>,
     pub failures: u32,
-    /// Since when a read or a commit of it has not been answered.
+    /// The time since which a read or commit of this client has been unanswered.
     pub waits_since_us: Option<u64>,
-    /// Since when it has waited for what other data centers have to do.
+    /// The time since which the client has waited for work of other data centers.
     pub waits_far_since_us: Option<u64>,
-    /// Since when it has tried the same strong transaction, and nothing came of it.
+    /// The time since which the client has tried the same strong transaction without success.
     pub waits_strong_since_us: Option<u64>,
-    /// When its session last came to the data center where it is.
+    /// The time at which the session last attached to its current data center.
     pub attached_us: u64,
-    /// Whether it leaves one that has a fault to blame.
+    /// True if the client is leaving a data center that may blame a fault.
     pub leaves_blamed: bool,
-    /// When it will go on without what it waits for.
+    /// The time at which the client stops waiting and continues without the missing data.
     pub loses_patience_us: Option<u64>,
 }
 
@@ -92,7 +93,7 @@ impl Client {
         Now { wall_us: self.clock.wall_us(now_us), mono_us: now_us }
     }
 
-    /// The strong transaction that it tries is over, or not tried any more.
+    /// Ends the attempts of the current strong transaction, because it is over or abandoned.
     pub fn give_up_strong(&mut self) {
         self.waits_strong_since_us = None;
         self.attempt = 0;
@@ -147,7 +148,7 @@ impl World<'_> {
         }
     }
 
-    /// The client is gone, whatever it was at, and another goes on in its place.
+    /// Removes the client in any state; another client takes its place.
     pub fn vanish(&mut self, slot: usize) {
         let now_us = self.now_us;
         let (is_committing, next) = {
@@ -181,7 +182,7 @@ impl World<'_> {
         self.think(slot);
     }
 
-    /// Goes on as another session with the token of this one.
+    /// Continues as another session with this session's token.
     fn move_session(&mut self, slot: usize, to: u8) {
         let (token, from) = {
             let client = &self.clients[slot];
@@ -271,7 +272,7 @@ impl World<'_> {
         if let (Some(open), Some(snapshot)) = (&mut client.open, snapshot)
             && open.transaction.snapshot.is_none()
         {
-            // Kept only if the read ends with this answer.
+            // This is kept only if the read ends with this answer.
             open.transaction.snapshot = Some(snapshot);
         }
         self.see_answer(&message);
@@ -290,7 +291,7 @@ impl World<'_> {
         self.schedule_wake(slot);
     }
 
-    /// Does something with the session, and what comes of it.
+    /// Makes a call on the session and handles its outputs.
     fn call(&mut self, slot: usize, call: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>)) {
         let client = &mut self.clients[slot];
         let id = client.id;
@@ -307,7 +308,7 @@ impl World<'_> {
         }
     }
 
-    /// The same, for calls that may be refused at once.
+    /// Does the same for calls that the session may refuse at once.
     pub fn try_call(
         &mut self,
         slot: usize,
@@ -334,7 +335,7 @@ impl World<'_> {
         }
     }
 
-    /// The next thing to do.
+    /// Starts the next act.
     fn act(&mut self, slot: usize) {
         let client = &self.clients[slot];
         let dc = client.dc();
@@ -354,8 +355,8 @@ impl World<'_> {
             return self.attach(slot, dc);
         }
         let Some(index) = self.clients[slot].acts.pop() else {
-            // Its last read may have failed, or its last strong transaction: it does not wait for that
-            // any more.
+            // The last read or strong transaction may have failed; the client no longer waits for
+            // it.
             let client = &mut self.clients[slot];
             (client.stage, client.waits_since_us) = (Stage::Done, None);
             client.give_up_strong();
@@ -400,7 +401,7 @@ impl World<'_> {
         self.go_on(slot);
     }
 
-    /// The next steps of the transaction under way.
+    /// Runs the next steps of the open transaction.
     fn go_on(&mut self, slot: usize) {
         loop {
             let client = &mut self.clients[slot];
@@ -444,7 +445,7 @@ impl World<'_> {
             let how = format!("session {} cannot go on: {error}", client.id);
             return self.breaks("a call of a session can begin", how);
         }
-        // It has done nothing yet: sessions attach between transactions.
+        // The session has done nothing yet: sessions attach between transactions.
         client.must_attach = true;
         client.session.rollback();
         client.open = None;

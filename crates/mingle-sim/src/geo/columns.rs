@@ -1,7 +1,8 @@
-//! The numbers that checkers know data centers by.
+//! The numbers by which the checkers know data centers.
 //!
-//! A data center that is admitted again is another to them: its timestamps begin anew. The store tells
-//! the two apart by the epoch of a vector ([`mingle_geo::members`]), so vectors are taken apart here.
+//! A readmitted data center has a new number there, because its timestamps start anew. The store
+//! distinguishes the two by the epoch of a vector ([`mingle_geo::members`]), so this module splits
+//! vectors by incarnation.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +15,15 @@ use super::fault::{Event, Fault};
 /// An incarnation of a data center.
 pub(super) type Incarnation = (u8, u32);
 
-/// The epoch of what is newer than all that was said so far.
+/// An epoch newer than any that has been announced.
 pub(super) const NEWEST: u32 = u32::MAX;
 
-/// Which incarnations there may be in a run, and which there were.
+/// The incarnations that a run may have and those that it has had.
 pub(super) struct Columns {
-    /// In order: the number of each is its place.
+    /// The incarnations in order; the number of each is its index.
     all: Vec<Incarnation>,
     cuts: BTreeMap<Incarnation, Cut>,
-    /// When those but the first were admitted.
+    /// The admission time of each incarnation except the first.
     admitted: BTreeMap<Incarnation, u64>,
 }
 
@@ -56,13 +57,13 @@ impl Columns {
         self.cuts.contains_key(&incarnation)
     }
 
-    /// From now on there may be something of it.
+    /// Records that an incarnation may produce data from this time on.
     pub fn admit(&mut self, incarnation: Incarnation, at_us: u64) {
         self.admitted.entry(incarnation).or_insert(at_us);
     }
 
-    /// A vector of this epoch, as checkers have them; one that a replica has, or its transaction, is of its
-    /// incarnation.
+    /// Converts a vector of this epoch to the checkers' form. `own` is the incarnation of the
+    /// replica or transaction that the vector comes from.
     pub fn vector(
         &self,
         from: &mingle_geo::Vector,
@@ -106,15 +107,16 @@ impl Columns {
         }
     }
 
-    /// The numbers of the incarnations before one.
+    /// Returns the numbers of the earlier incarnations of the same data center.
     pub fn before(&self, column: u8) -> impl Iterator<Item = u8> + use<> {
         let of = self.all.get(usize::from(column)).copied();
         let earlier = of.map_or(0, |(_, incarnation)| incarnation as u8);
         column.saturating_sub(earlier)..column
     }
 
-    /// A session is told one number of a data center. What its transaction has seen of incarnations before
-    /// that, its record says.
+    /// Adds the entries of earlier incarnations to a vector that a session was given. A session
+    /// gets only one number per data center; the commit record has the transaction's entries for
+    /// the earlier incarnations.
     pub fn seen_before(&self, told: &mut Vector, commit: Option<Commit>) {
         let Some(commit) = commit else { return };
         for column in self.before(commit.origin) {
@@ -122,7 +124,7 @@ impl Columns {
         }
     }
 
-    /// What is said of admissions in the end.
+    /// Returns the admissions of the run, in the checkers' form.
     pub fn admissions(&self) -> Vec<Admission> {
         let later = self.all.iter().filter(|(_, incarnation)| *incarnation > 0);
         let admissions = later.map(|(dc, incarnation)| Admission {
@@ -138,7 +140,7 @@ impl Columns {
         all.filter(move |(_, (of, _))| *of == dc).map(|(column, _)| column as u8)
     }
 
-    /// What is wrong with a data center is wrong with whatever incarnation runs there.
+    /// Applies a fault of a data center to each of its incarnations.
     pub fn kinds(&self, kind: &FaultKind) -> Vec<FaultKind> {
         match kind {
             FaultKind::Down { dc, partition } => {

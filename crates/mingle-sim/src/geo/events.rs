@@ -1,4 +1,4 @@
-//! What comes of a client's calls.
+//! The results of a client's calls.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl World<'_> {
         self.think(slot);
     }
 
-    /// It goes on without some of its past.
+    /// Handles a session that continues without some of its past.
     fn on_loss(
         &mut self,
         slot: usize,
@@ -82,7 +82,7 @@ impl World<'_> {
         self.on_attached(slot, Attached::WithLoss { lost, is_complete, past_vec });
     }
 
-    /// Its session numbers transactions as this client does.
+    /// Checks that the session numbers transactions as this client does.
     fn check_id(&mut self, slot: usize, id: TransactionId) {
         let client = &self.clients[slot];
         let expected = (u128::from(client.id), client.sequence);
@@ -117,7 +117,7 @@ impl World<'_> {
         }
     }
 
-    /// A transaction is over, as far as its session is told.
+    /// Handles the end of a transaction as reported by its session.
     fn on_ended(&mut self, slot: usize, outcome: Outcome) {
         let now_us = self.now_us;
         let client = &mut self.clients[slot];
@@ -222,12 +222,13 @@ impl World<'_> {
         self.push_call(slot, Some(now_us), What::Attach { dc, answer });
         let client = &mut self.clients[slot];
         if (client.leaves_blamed || is_with_loss) && client.waits_since_us.is_some() {
-            // What it waited for where it was, or for what is lost, is no time of the one where it is.
+            // Waiting at the previous data center, or for lost data, does not count as waiting at
+            // this one.
             client.waits_since_us = Some(now_us);
         }
     }
 
-    /// An attach has to wait: for what is lost, not for ever.
+    /// Handles an attach that has to wait. The client does not wait for ever for lost data.
     fn on_waiting(&mut self, slot: usize, missing: &[Missing]) {
         self.reach.saw(Seen::AttachWaited);
         let is_hopeless = missing.iter().any(|missing| {
@@ -240,7 +241,7 @@ impl World<'_> {
         }
     }
 
-    /// Whatever is refused, it is for a reason that this client can meet with.
+    /// Checks that every refusal has a reason that this client can cause.
     fn see_refusal(&mut self, slot: usize, refusal: &Refusal) {
         match refusal {
             Refusal::SnapshotTooOld { .. } => self.reach.saw(Seen::SnapshotTooOld),
@@ -286,12 +287,12 @@ impl World<'_> {
     }
 }
 
-/// A commit at a data center that was admitted again.
+/// Returns the coverage point for a commit at a readmitted data center.
 fn rejoined(is_strong: bool) -> Seen {
     if is_strong { Seen::RejoinedStrong } else { Seen::RejoinedCommitted }
 }
 
-/// A strong commit, which may have been tried before, have written nothing, or be known by asking.
+/// Records the coverage of a strong commit: repeated, read-only, or learned by a query.
 fn saw_strong(reach: &mut Reach, is_repeated: bool, is_read_only: bool, was_asked: bool) {
     reach.saw(Seen::StrongCommitted);
     if is_repeated {

@@ -1,16 +1,16 @@
-//! What goes wrong, as data.
+//! Faults, as data.
 
-/// One replica, or all of a data center.
+/// One replica or a whole data center.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The replica of a partition in a data center.
     Replica(u8, u16),
-    /// All of a data center.
+    /// All replicas of a data center.
     Dc(u8),
 }
 
 impl Place {
-    /// Its data center.
+    /// Returns the data center of the place.
     pub fn dc(self) -> u8 {
         match self {
             Self::Replica(dc, _) | Self::Dc(dc) => dc,
@@ -25,39 +25,39 @@ impl Place {
     }
 }
 
-/// What of the writes that were not acknowledged a crash leaves on disk.
+/// The part of the unacknowledged writes that a crash leaves on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// Nothing.
     Nothing,
-    /// Some first records of what was being written. A record that was torn itself is found by its
-    /// checksum, so each is there whole or not at all.
+    /// A prefix of the records being written. A checksum detects a torn record, so each record is
+    /// there whole or absent.
     Torn,
-    /// Everything, though nobody was told.
+    /// All records, although no acknowledgement was sent.
     All,
 }
 
-/// Which links are cut.
+/// The set of links that are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A data center from all others.
+    /// All links between one data center and the others.
     Off(u8),
-    /// The data centers of this set, as bits, from the others.
+    /// All links between the data centers of this set (a bit mask) and the others.
     Halves(u8),
-    /// Two data centers from each other.
+    /// The links between two data centers.
     Pair(u8, u8),
-    /// One data center no longer hears another.
+    /// The links from one data center to another, in one direction.
     OneWay(u8, u8),
-    /// Two siblings from each other.
+    /// The link between two siblings.
     Siblings(u8, u8, u16),
-    /// A replica from its siblings in all other data centers.
+    /// The links between a replica and its siblings in all other data centers.
     Lone(u8, u16),
-    /// A partition from the others of its data center.
+    /// The links between a partition and the others of its data center.
     Inside(u8, u16),
 }
 
 impl Shape {
-    /// Whether messages from one replica to another are concerned.
+    /// True if the shape includes messages from one replica to another.
     pub(super) fn cuts(self, from: (u8, u16), to: (u8, u16)) -> bool {
         let is_between = |a: u8, b: u8| (from.0, to.0) == (a, b) || (from.0, to.0) == (b, a);
         match self {
@@ -78,7 +78,7 @@ impl Shape {
         }
     }
 
-    /// The data center inside which it cuts, if it does.
+    /// Returns the data center whose internal links are cut, if there is one.
     pub(super) fn inside(self) -> Option<u8> {
         match self {
             Self::Inside(dc, _) => Some(dc),
@@ -87,126 +87,128 @@ impl Shape {
     }
 }
 
-/// Something that goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Replicas stop, and start again from their disks at the end.
+    /// Replicas stop, and restart from their disks at the end.
     Crash {
-        /// Which.
+        /// The replicas concerned.
         place: Place,
-        /// What the disks keep.
+        /// The part of the unacknowledged writes that the disks keep.
         kept: Kept,
     },
-    /// The next write of a disk fails. Its replica stops, since what a log has after a failed write
-    /// cannot be known, and starts again from what is found there at the end.
+    /// The next write of a disk fails. Its replica stops, since the contents of a log after a
+    /// failed write are unknown, and restarts at the end from the records found there.
     FailedWrite {
-        /// Its data center.
+        /// The data center of the replica.
         dc: u8,
-        /// Its partition.
+        /// The partition of the replica.
         partition: u16,
     },
-    /// A disk is full: what is to be written waits until there is room. The replica goes on with what
-    /// needs no disk.
+    /// A disk is full: writes wait until there is room. The replica continues with work that needs
+    /// no disk.
     FullDisk {
-        /// Its data center.
+        /// The data center of the replica.
         dc: u8,
-        /// Its partition.
+        /// The partition of the replica.
         partition: u16,
     },
-    /// Replicas stand still, and go on as if nothing had been.
+    /// Replicas stand still, and later continue as if nothing had happened.
     Pause {
-        /// Which.
+        /// The replicas concerned.
         place: Place,
     },
-    /// A replica handles everything so much later.
+    /// A replica handles every input later by a fixed time.
     Slow {
-        /// Its data center.
+        /// The data center of the replica.
         dc: u8,
-        /// Its partition.
+        /// The partition of the replica.
         partition: u16,
-        /// By how much, in microseconds.
+        /// The delay in microseconds.
         by_us: u64,
     },
-    /// The connections between two data centers, or inside one, break and are made again: what was
-    /// under way is lost.
+    /// The connections between two data centers, or inside one, break and are made again; messages
+    /// under way are lost.
     Reconnect {
-        /// One of them.
+        /// The first data center.
         a: u8,
-        /// The other.
+        /// The second data center, or the first again.
         b: u8,
     },
     /// Links are cut.
     Cut {
-        /// Which.
+        /// The links concerned.
         shape: Shape,
-        /// Whether what is sent meanwhile comes after it, as it does on a connection that outlives
-        /// the cut; else it is lost.
+        /// True if messages sent during the cut arrive after it, as on a connection that outlives
+        /// the cut; otherwise they are lost.
         is_held: bool,
     },
     /// Messages between two data centers take longer.
     Delay {
-        /// One of them.
+        /// The first data center.
         a: u8,
-        /// The other.
+        /// The second data center.
         b: u8,
-        /// By how much, in microseconds.
+        /// The added delay in microseconds.
         by_us: u64,
     },
     /// Links lose and repeat messages.
     Lossy {
-        /// One in so many.
+        /// One message in this many is affected.
         one_in: usize,
     },
-    /// Machines' clocks step.
+    /// The clocks of machines step.
     Step {
-        /// Whose.
+        /// The machines concerned.
         place: Place,
-        /// By so many microseconds.
+        /// The step in microseconds.
         by_us: i64,
     },
-    /// A client vanishes, whatever it is at; another begins in its place.
+    /// A client vanishes during any activity; another begins in its place.
     Vanish {
-        /// Which.
+        /// The index of the client.
         client: usize,
     },
-    /// A client's connections break and are made again: what was under way is lost.
+    /// A client's connections break and are made again; messages under way are lost.
     Unplug {
-        /// Which.
+        /// The index of the client.
         client: usize,
     },
-    /// A data center is gone for good.
+    /// A data center is lost for good.
     Lose {
-        /// Which.
+        /// The data center.
         dc: u8,
     },
-    /// A replica's disk loses all that it had, and the replica is started as its old self. Its data center
-    /// is given up for it.
+    /// A replica's disk loses all its data, and the replica restarts under its old identity. Its
+    /// data center is given up for that reason.
     LoseDisk {
-        /// Its data center.
+        /// The data center of the replica.
         dc: u8,
-        /// Its partition.
+        /// The partition of the replica.
         partition: u16,
     },
-    /// A data center is given up, whether it is gone or only cut off: the others are asked to agree on
-    /// that until they have.
+    /// A data center, lost or only cut off, is given up: the others are asked until they have
+    /// agreed.
     Fence {
-        /// Which.
+        /// The data center.
         dc: u8,
     },
     /// The next incarnation of a data center that was given up is admitted, with empty disks.
     Admit {
-        /// Which.
+        /// The data center.
         dc: u8,
-        /// Who is asked for that, as bits; whoever there is if none of them is there. With the highest it
-        /// is asked once more when it is done.
+        /// The data centers that are asked for the admission, as bits; a random living one if none
+        /// of these lives. If the highest bit is set, the request is repeated once after the
+        /// admission.
         asked: u8,
-        /// Whether its replicas start before anybody has agreed to that.
+        /// True if its replicas start before any data center has agreed to the admission.
         is_early: bool,
     },
 }
 
 impl Fault {
-    /// The data centers that it takes away as a whole from most of all, as bits.
+    /// Returns the data centers, as bits, that the fault separates completely from most of the
+    /// others.
     pub(super) fn takes_away(self, dc_count: u8) -> Option<u8> {
         match self {
             Self::Crash { place: Place::Dc(dc), .. } | Self::Cut { shape: Shape::Off(dc), .. } => {
@@ -222,23 +224,23 @@ impl Fault {
     }
 }
 
-/// Something that happens in a run.
+/// An event in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Something goes wrong.
+    /// A fault.
     Fault {
-        /// When, in microseconds.
+        /// The begin, in microseconds.
         at_us: u64,
-        /// For how long, where it lasts.
+        /// The duration in microseconds, for a fault that lasts.
         lasts_us: u64,
-        /// What.
+        /// The fault.
         fault: Fault,
     },
-    /// A client does the next thing; what that is the seed says, by the index alone.
+    /// A client performs an act; the seed determines the act from the index alone.
     Act {
-        /// Which client.
+        /// The index of the client.
         client: usize,
-        /// Which of its acts.
+        /// The index of the act.
         index: usize,
     },
 }

@@ -1,8 +1,8 @@
 //! Data centers that are given up.
 //!
-//! Some seeds have one, drawn from a source of its own so that all else in them is as it would be. It is
-//! lost, or cut off and alive, or a replica has lost its disk, or nothing is wrong with it at all. What was on its way from it comes
-//! late.
+//! Some seeds have one. A separate random source draws it, so the rest of the seed is unchanged.
+//! The data center is lost, or cut off and alive, or one of its replicas has lost its disk, or it
+//! has no fault at all. The messages that it had sent arrive late.
 
 use mingle_geo::members::{Cut, Standing};
 use mingle_geo::message::{Fence, Message};
@@ -14,11 +14,11 @@ use super::reach::Seen;
 use super::setup::{Focus, Setup, within};
 use super::world::{Happening, KEEPER, World};
 
-/// How often it is asked again, in microseconds.
+/// The interval between repeated requests, in microseconds.
 const AGAIN_US: u64 = 40_000;
 
-/// Adds a data center that is given up to the schedule of one seed in four, where somebody can agree on
-/// that and no other is lost.
+/// Adds a data center that is given up to the schedule of one seed in four, if other data centers
+/// can agree on that and no other is lost.
 pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
     let mut random = Random::new(mix(seed ^ 0x00fe_11ce));
     let is_loss = |event: &Event| matches!(event, Event::Fault { fault: Fault::Lose { .. }, .. });
@@ -27,7 +27,7 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
         return;
     }
     let dc = random.below(usize::from(setup.config.dc_count)) as u8;
-    // All of it is over before all is put right, which no message survives.
+    // All of this ends before the healing, because healing drops all messages under way.
     let lasts_us = setup.lasts_us;
     let begin_us = within(&mut random, (lasts_us / 4, lasts_us / 2));
     let alone_us = within(&mut random, (lasts_us / 20, lasts_us / 6));
@@ -51,7 +51,7 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
             add(begin_us, alone_us, cut);
             add(at_us, 0, Fault::Lose { dc });
         }
-        // What it has sent comes when it is given up.
+        // The messages that it has sent arrive when it is given up.
         _ => add(
             begin_us,
             alone_us + within(&mut random, (lasts_us / 8, lasts_us / 4)),
@@ -62,8 +62,8 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
 }
 
 impl World<'_> {
-    /// Whether a data center can be given up: not more than may be lost in all, and none that is given up
-    /// already or has not come up yet.
+    /// True if a data center can be given up: the total stays within the permitted losses, and this
+    /// data center is not already given up or still coming up.
     fn may_give_up(&self, dc: u8) -> bool {
         let incarnation = self.incarnation_at(dc);
         let is_over = self.fencing >> dc & 1 == 1 || self.recorder.columns.is_cut(incarnation);
@@ -72,7 +72,7 @@ impl World<'_> {
         self.setup.strong.is_some() && may_lose && !is_over && !self.is_coming(dc)
     }
 
-    /// How many others are being given up that are not lost.
+    /// Returns the number of other data centers that are being given up and are not lost.
     pub(super) fn others_fencing(&self, dc: u8) -> usize {
         (self.fencing & !self.lost & !(1 << dc)).count_ones() as usize
     }
@@ -86,7 +86,7 @@ impl World<'_> {
         self.ask_for_fence(dc);
     }
 
-    /// What a replica wrote is gone, and it is started again as if nothing had happened.
+    /// Deletes the data of a replica and restarts it as if nothing had happened.
     pub(super) fn lose_disk(&mut self, dc: u8, partition: u16) {
         if !self.may_give_up(dc) {
             return;
@@ -102,7 +102,7 @@ impl World<'_> {
         self.restart(index);
     }
 
-    /// Asks all others, until they have agreed.
+    /// Asks all other data centers repeatedly until they have agreed.
     pub(super) fn ask_for_fence(&mut self, dc: u8) {
         let incarnation = self.incarnation_at(dc).1;
         let mut replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
@@ -122,7 +122,7 @@ impl World<'_> {
         self.queue.push(self.now_us + AGAIN_US, Happening::Fence { dc });
     }
 
-    /// What becomes of a cut that few have reached.
+    /// Records that a cut is settling because few replicas have reached it.
     fn see_settling(&mut self, dc: u8) {
         let replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
         let members = replicas.map(|replica| replica.replica().members());
@@ -134,7 +134,8 @@ impl World<'_> {
         }
     }
 
-    /// From now on nobody counts on it, dead or alive.
+    /// Records that the data center is given up: from now on no client depends on it, dead or
+    /// alive.
     fn fenced(&mut self, dc: u8, cut: Cut) {
         self.fencing &= !(1 << dc);
         self.settling &= !(1 << dc);
@@ -157,7 +158,7 @@ impl World<'_> {
         }
     }
 
-    /// What comes of one that is given up.
+    /// Records the effects of a late message from a data center that was given up.
     pub(super) fn see_late(&mut self, to: usize, message: &Message) {
         let Some(replica) = &self.nodes[to].replica else { return };
         let replica = replica.replica();

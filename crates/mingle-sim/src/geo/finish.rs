@@ -1,4 +1,4 @@
-//! A run from its start to what every replica shows in the end.
+//! A run from its start to the final state of every replica.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,22 @@ use super::record::{content, visible};
 use super::world::World;
 use crate::workload::promises::Broken;
 
-/// Clients that are not through so long after all was put right are stuck, in microseconds.
+/// The time after healing within which all clients must finish, in microseconds; later they count
+/// as stuck.
 const PATIENCE_US: u64 = 30_000_000;
 
-/// What clients have left to do when all is put right is cut to so many acts.
+/// After healing, each client's remaining acts are cut to this many.
 const ACTS_AFTER: usize = 4;
 
 /// An address that no session has.
 const READER: u64 = u64::MAX;
 
-/// What came of a run.
+/// The result of a run.
 pub(super) struct Played {
     pub run: Run,
     pub covered: BTreeMap<String, u64>,
     pub broken: Option<Broken>,
-    /// Transactions that committed updates, those that only read, faults that struck.
+    /// The counts of committed updating transactions, read-only transactions and faults.
     pub committed: u64,
     pub read: u64,
     pub struck: u64,
@@ -56,7 +57,7 @@ pub(super) fn play(plan: &Plan, is_traced: bool) -> Played {
 }
 
 impl World<'_> {
-    /// By how much clocks may still be ahead of what is accepted.
+    /// Returns the largest difference that clocks may still have, in microseconds.
     fn ahead_us(&self) -> u64 {
         let (by_us, drift_us) = self.setup.spread_us();
         let drifted = self.now_us / 1_000 * drift_us / 1_000;
@@ -76,7 +77,8 @@ impl World<'_> {
             + self.ahead_us().saturating_sub(accepted_us / 2)
     }
 
-    /// Waits until all agree on who is given up, and who is admitted again has come up.
+    /// Waits until all replicas agree on the given-up data centers and every readmitted one has
+    /// come up.
     fn finish_fence(&mut self) {
         let until_us = self.now_us + PATIENCE_US + self.ahead_us();
         while self.fencing > 0 || self.is_admitting() {
@@ -95,7 +97,7 @@ impl World<'_> {
         }
     }
 
-    /// Lets clients come to an end.
+    /// Runs until the clients have finished.
     fn finish_clients(&mut self) {
         for client in &mut self.clients {
             let left = client.acts.len();
@@ -121,7 +123,7 @@ impl World<'_> {
         }
     }
 
-    /// What every data center shows.
+    /// Records the final contents of every data center.
     fn view(&mut self) {
         let mut views = Vec::new();
         for dc in self.living().collect::<Vec<u8>>() {
@@ -148,7 +150,7 @@ impl World<'_> {
         self.recorder.run.end = End { at_us, is_settled: true, views };
     }
 
-    /// What all partitions of a data center show new sessions.
+    /// Returns the vector that all partitions of a data center show to new sessions.
     fn visible_at(&self, dc: u8) -> Option<Vector> {
         let nodes = self.nodes.iter().filter(|node| node.dc == dc);
         let replicas = nodes.filter_map(|node| node.replica.as_ref());

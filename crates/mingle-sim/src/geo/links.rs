@@ -1,32 +1,32 @@
-//! Links: connections that take time, break, and may lose, repeat and reorder.
+//! Links: connections that have delays, break, and may lose, repeat and reorder messages.
 
 use mingle_model::random::Random;
 
 use super::fault::Shape;
 use super::setup::{Network, Range, within};
 
-/// Until when a message waits that is held.
+/// The extra delay of a held message after the hold ends, in microseconds.
 const HELD_MORE_US: u64 = 1_000;
 
-/// When the copies of a message come.
+/// The arrival times of the copies of a message.
 pub(super) struct Ways {
     pub count: usize,
     pub at_us: [u64; 2],
 }
 
-/// A message's way.
+/// The route of a message.
 pub(super) struct Trip {
     pub from: usize,
     pub to: usize,
-    /// Whether it goes to another data center.
+    /// True if the message goes to another data center.
     pub is_far: bool,
-    /// The receiver handles everything so much later.
+    /// The delay with which the receiver handles every input, in microseconds.
     pub slow_us: u64,
-    /// Whether it goes over a connection that loses nothing as long as it stands.
+    /// True if the message needs a connection that loses nothing while it stands.
     pub is_ordered: bool,
 }
 
-/// All links, between replicas and, beyond them, clients.
+/// All links between replicas, and those of the clients.
 pub(super) struct Links {
     ends: usize,
     nodes: usize,
@@ -34,21 +34,21 @@ pub(super) struct Links {
     far_us: Range,
     is_fifo: bool,
     lossy_one_in: usize,
-    /// What faults add: one in so many.
+    /// The loss rates added by faults; each entry affects one message in that many.
     pub noise: Vec<usize>,
     all: Vec<Link>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Link {
-    /// Counts its connections: what was sent on an earlier one never comes.
+    /// The number of the current connection; messages sent on an earlier one never arrive.
     epoch: u32,
-    /// How many faults cut it.
+    /// The number of faults that cut the link.
     cuts: u16,
-    /// Until when what is sent is held.
+    /// The time until which messages sent on the link are held.
     held_until_us: u64,
     delay_us: u64,
-    /// When the last message comes.
+    /// The arrival time of the last message.
     last_us: u64,
 }
 
@@ -75,7 +75,7 @@ impl Links {
         self.all[from * self.ends + to].epoch
     }
 
-    /// When a message comes that is sent now.
+    /// Returns the arrival times of a message that is sent now.
     pub fn ways(&mut self, random: &mut Random, now_us: u64, trip: &Trip) -> Ways {
         let Trip { from, to, is_far, slow_us, is_ordered } = *trip;
         let range = if is_far { self.far_us } else { self.near_us };
@@ -109,7 +109,7 @@ impl Links {
         ways
     }
 
-    /// The connections between two ends break, in both directions.
+    /// Breaks the connections between two ends, in both directions.
     pub fn reconnect(&mut self, a: usize, b: usize) {
         for (from, to) in [(a, b), (b, a)] {
             let link = self.link(from, to);
@@ -118,7 +118,7 @@ impl Links {
         }
     }
 
-    /// Cuts, or mends, the links that `shape` concerns among these replicas.
+    /// Cuts or mends the links among these replicas that `shape` selects.
     pub fn cut(&mut self, places: &[(u8, u16)], shape: Shape, is_begin: bool) {
         self.for_each(places, shape, |link| {
             if is_begin {
@@ -131,14 +131,14 @@ impl Links {
         });
     }
 
-    /// What is sent over these links until then comes after it.
+    /// Holds the messages sent on these links until `until_us`; they arrive afterwards.
     pub fn hold(&mut self, places: &[(u8, u16)], shape: Shape, until_us: u64) {
         self.for_each(places, shape, |link| {
             link.held_until_us = link.held_until_us.max(until_us + HELD_MORE_US);
         });
     }
 
-    /// Adds to the delay of these links, or takes it away again.
+    /// Adds to the delay of these links; a negative `by_us` removes it again.
     pub fn delay(&mut self, places: &[(u8, u16)], shape: Shape, by_us: i64) {
         self.for_each(places, shape, |link| {
             link.delay_us = link.delay_us.saturating_add_signed(by_us);
@@ -155,7 +155,7 @@ impl Links {
         }
     }
 
-    /// All is as it should be, and stays so.
+    /// Ends all faults of the links for the rest of the run.
     pub fn heal(&mut self) {
         self.lossy_one_in = 0;
         self.noise.clear();

@@ -1,4 +1,4 @@
-//! Whether the run goes on: what may be waited for, and for how long.
+//! Liveness of the run: the permitted reasons and times of waiting.
 
 use mingle_checker::geo::{FaultKind, What};
 use mingle_geo::{DcId, Timestamp, Vector};
@@ -7,28 +7,29 @@ use super::fault::Fault;
 use super::setup::Setup;
 use super::world::World;
 
-/// Without a fault to blame, nothing takes longer than this, in microseconds.
+/// The longest time that any step may take without a fault to blame, in microseconds.
 const PROGRESS_US: u64 = 5_000_000;
 
-/// Without a fault to blame, a strong transaction is over in this time, in microseconds.
+/// The longest time that a strong transaction may take without a fault to blame, in microseconds.
 const STRONG_US: u64 = 10_000_000;
 
-/// A fault may be felt so much longer than it lasts.
+/// The time after its end for which a fault may still be blamed, in microseconds.
 const AFTER_US: u64 = 2_500_000;
 
-/// Clocks that differ by more than this are a fault of their own.
+/// Clock differences above this count as a fault, in microseconds.
 const SPREAD_US: u64 = 4_000_000;
 
-/// Until when faults may be blamed.
+/// The times until which faults may be blamed.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
-    /// By data center, for what it has to do by itself.
+    /// The time for each data center's own work.
     near_until_us: Vec<u64>,
-    /// For what data centers have to do together.
+    /// The time for the joint work of data centers.
     far_until_us: u64,
-    /// The same, but for data centers that are away as a whole.
+    /// The time for joint work, without the faults that take whole data centers away.
     common_until_us: u64,
-    /// These, as bits, from when on and until when they may be blamed.
+    /// The data centers that are away (as bits), with the begin and end of the time in which they
+    /// may be blamed.
     away: Vec<(u8, u64, u64)>,
 }
 
@@ -43,8 +44,8 @@ impl Blame {
         Self { near_until_us, far_until_us, common_until_us, away }
     }
 
-    /// Until when a data center may blame a fault for what it has to do with the others, if it can do
-    /// that without `f` of them.
+    /// Returns the time until which a data center may blame a fault for joint work that can proceed
+    /// without `f` of the others.
     fn most_until_us(&self, dc: u8, f: u8) -> u64 {
         let mut until_us = self.common_until_us.max(self.near_until_us[usize::from(dc)]);
         loop {
@@ -57,7 +58,8 @@ impl Blame {
         }
     }
 
-    /// Whether others have been away for so long that strong transactions here go on without them.
+    /// True if other data centers have been away for so long that strong transactions here must
+    /// proceed without them.
     pub fn has_others_apart(&self, dc: u8, now_us: u64) -> bool {
         self.away.iter().any(|(set, from_us, until_us)| {
             set >> dc & 1 == 0 && from_us + STRONG_US <= now_us && now_us + AFTER_US < *until_us
@@ -66,7 +68,7 @@ impl Blame {
 }
 
 impl World<'_> {
-    /// Writes down what is wrong from the start to the end of a run.
+    /// Records the faults of the setup that last for the whole run.
     pub fn note_setup(&mut self) {
         let until_us = self.blame.far_until_us;
         if until_us == u64::MAX {
@@ -76,7 +78,7 @@ impl World<'_> {
         }
     }
 
-    /// What has to wait for a fault may do so until then.
+    /// Lets work that depends on the fault wait until `until_us`.
     pub fn blame(&mut self, fault: Fault, until_us: u64) {
         let until_us = until_us + AFTER_US;
         if let Some(set) = fault.takes_away(self.setup.config.dc_count) {
@@ -113,7 +115,8 @@ impl World<'_> {
         self.blame.far_until_us = until_us.max(self.blame.far_until_us);
     }
 
-    /// Reads and commits need one data center only: another's faults are no reason to wait.
+    /// Checks that clients make progress. Reads and commits need one data center only, so another's
+    /// faults do not excuse waiting.
     pub fn check_progress(&mut self) {
         let now_us = self.now_us;
         for slot in 0..self.clients.len() {
@@ -121,11 +124,12 @@ impl World<'_> {
             let (id, dc) = (client.id, client.dc());
             let mut near_us = self.blame.near_until_us[usize::from(dc)];
             if self.asks_elsewhere(slot) {
-                // What came of it only the data center may know that was asked for it.
+                // Only the data center that was asked first may know the outcome.
                 near_us = near_us.max(self.blame.far_until_us);
             }
             if client.session.past_vec()[DcId::STRONG] > Timestamp::ZERO {
-                // It may have to wait for what is strong in its past, and that for other data centers.
+                // The client may wait for the strong part of its past, and that part for other data
+                // centers.
                 near_us = near_us.max(self.blame.far_until_us);
                 near_us = near_us.saturating_add(STRONG_US - PROGRESS_US);
             }
@@ -136,7 +140,7 @@ impl World<'_> {
             };
             let is_near = client.waits_far_since_us.is_none() && !self.is_left(slot);
             let is_excused = |near_us: u64| {
-                // By faults that keep its data center from having the rest, too.
+                // Faults that keep the data center from getting the missing data are an excuse too.
                 !self.is_whole(dc)
                     && !is_stuck(client.waits_since_us, near_us.max(self.blame.far_until_us))
             };
@@ -152,7 +156,8 @@ impl World<'_> {
                 let since_us = client.waits_strong_since_us.map(|at_us| at_us.max(from_us));
                 since_us.is_some_and(|at_us| now_us > at_us.saturating_add(STRONG_US))
             };
-            // Those that are given up, or coming up, are no part of what goes on without `f`.
+            // Data centers that are given up or coming up do not count among the `f` that may be
+            // missing.
             let is_attached = client.waits_far_since_us.is_none() && !client.must_attach;
             let is_without = is_attached && self.lost | self.fencing == 0 && !self.is_admitting();
             let most_us = self.blame.most_until_us(dc, self.setup.config.f);
@@ -170,7 +175,8 @@ impl World<'_> {
         }
     }
 
-    /// Whether it asks for a commit at another data center than it was asked for at first.
+    /// True if the client asks for a commit at another data center than the first one that it
+    /// asked.
     fn asks_elsewhere(&self, slot: usize) -> bool {
         let client = &self.clients[slot];
         let call = client.unanswered.map(|call| &client.record.calls[call].what);
@@ -178,8 +184,8 @@ impl World<'_> {
         matches!(call, Some(What::Transaction(transaction)) if transaction.dc != dc)
     }
 
-    /// Whether all replicas of a data center have what any of them was brought up to: a state transfer
-    /// brings one partition after the other.
+    /// True if all replicas of a data center have the state that any of them was brought up to; a
+    /// state transfer brings up one partition after the other.
     fn is_whole(&self, dc: u8) -> bool {
         let of_dc = self.nodes.iter().filter(|node| node.dc == dc);
         let replicas: Vec<_> = of_dc.filter_map(|node| node.replica.as_ref()).collect();
@@ -190,22 +196,22 @@ impl World<'_> {
         replicas.iter().all(|replica| replica.replica().known_vec().covers(&brought_up))
     }
 
-    /// Whether a fault may be blamed for what is waited for at a data center by itself.
+    /// True if a data center may blame a fault for its own work.
     pub fn is_blamed(&self, dc: u8) -> bool {
         self.now_us < self.blame.near_until_us[usize::from(dc)]
     }
 
-    /// From now on nobody need wait for a data center that is given up.
+    /// Excuses every wait for a data center that is given up.
     pub fn blame_for_ever(&mut self, dc: u8) {
         self.blame.near_until_us[usize::from(dc)] = u64::MAX;
     }
 
-    /// It is there again.
+    /// Ends the excuse of a data center that is back.
     pub fn blame_no_longer(&mut self, dc: u8) {
         self.blame.near_until_us[usize::from(dc)] = self.blame.far_until_us;
     }
 
-    /// Healing is a fault to blame too: what was held back has to come first.
+    /// Treats the healing as a fault that may be blamed: held messages have to arrive first.
     pub fn blame_healing(&mut self) {
         let until_us = self.now_us + AFTER_US;
         for near_until_us in &mut self.blame.near_until_us {

@@ -1,16 +1,17 @@
 //! Simulation of the geo-replicated store's core: replicas and sessions in one world of events.
 //!
-//! A seed's [`Plan`] says how many data centers and partitions there are, how far and how reliable,
-//! what clients do, and what goes wrong; the run is a function of it. What clients were answered
-//! and what every data center holds in the end is checked by `mingle-checker`, which knows nothing
-//! of the core; liveness is checked here.
+//! A seed's [`Plan`] gives the number of data centers and partitions, the delays and reliability of
+//! the network, the acts of the clients and the faults; the run is a function of it.
+//! `mingle-checker`, which does not use the core, checks the clients' answers and the final
+//! contents of every data center; this crate checks liveness.
 //!
-//! - [`setup`], [`strong`], [`fault`], [`script`], [`plan`]: what is simulated, as data;
-//! - `queue`, `links`, `node`, `world`: events, links, replicas with disks and clocks, and all of it;
-//! - `client`, `calls`, `events`: clients, what they call, and what comes of it;
-//! - `strike`, `live`: what faults do, and what may be blamed on them;
-//! - `fence`, `rejoin`: data centers that are given up, and admitted again;
-//! - `record`, `columns`, `reach`: what is written down, and what was gone through;
+//! - [`setup`], [`strong`], [`fault`], [`script`], [`plan`]: the simulated system, as data;
+//! - `queue`, `links`, `node`, `world`: events, links, replicas with disks and clocks, and the
+//!   world that contains them;
+//! - `client`, `calls`, `events`: clients, their calls, and the results;
+//! - `strike`, `live`: the effects of faults, and the delays that may be blamed on them;
+//! - `fence`, `rejoin`: data centers that are given up and readmitted;
+//! - `record`, `columns`, `reach`: the recorded history and the coverage of the run;
 //! - `finish`: a run from its start to its end; [`baseline`]: the other systems of UniStore's evaluation.
 
 mod apart;
@@ -48,20 +49,20 @@ pub use plan::Plan;
 /// A run whose promises held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// How often what happened.
+    /// The number of occurrences of each coverage point.
     pub covered: BTreeMap<String, u64>,
-    /// Transactions with updates whose sessions were told that they committed.
+    /// The number of updating transactions reported as committed to their sessions.
     pub committed: u64,
-    /// Transactions that only read.
+    /// The number of read-only transactions.
     pub read: u64,
-    /// Faults that struck.
+    /// The number of faults that struck.
     pub faults: u64,
-    /// Events of the simulation.
+    /// The number of simulation events.
     pub events: u64,
 }
 
 impl Verdict {
-    /// Adds what another run came to.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: Self) {
         for (name, count) in other.covered {
             *self.covered.entry(name).or_default() += count;
@@ -72,14 +73,14 @@ impl Verdict {
         self.events += other.events;
     }
 
-    /// What was never reached.
+    /// Returns the coverage points that were never reached.
     pub fn missed(&self) -> BTreeMap<&str, u64> {
         let missed = self.covered.iter().filter(|(_, count)| **count == 0);
         missed.map(|(name, count)| (name.as_str(), *count)).collect()
     }
 }
 
-/// Runs a plan, and checks all promises.
+/// Runs a plan and checks all promises.
 ///
 /// # Errors
 ///
@@ -97,16 +98,16 @@ pub fn judge(plan: &Plan) -> Result<Verdict, Broken> {
     Ok(Verdict { covered, committed, read, faults: struck, events })
 }
 
-/// What happens in a run, line by line.
+/// Returns the events of a run, line by line.
 pub fn trace(plan: &Plan) -> Vec<String> {
     play(plan, true).trace.unwrap_or_default()
 }
 
-/// As [`judge`], where a panic is a failure too.
+/// Does the same as [`judge`], but reports a panic as a failure.
 ///
 /// # Errors
 ///
-/// How the run failed.
+/// The failure of the run.
 pub fn judged(plan: &Plan) -> Result<Verdict, Broken> {
     std::panic::catch_unwind(|| judge(plan)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -115,7 +116,7 @@ pub fn judged(plan: &Plan) -> Result<Verdict, Broken> {
     })
 }
 
-/// Takes events out of a plan that fails, as long as the same promise breaks.
+/// Removes events from a failing plan while the same promise still breaks.
 pub fn shrunk(plan: &Plan, runs_max: usize) -> Option<Shrunk<Event>> {
     let promise = judged(plan).err()?.promise;
     shrink(plan.schedule.clone(), runs_max, |events| {

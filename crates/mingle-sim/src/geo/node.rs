@@ -1,13 +1,13 @@
 //! One replica with its machine: its clock, and its disk.
 //!
-//! A shell has to decide what the core leaves to it; this one's decisions:
+//! The core leaves some decisions to its shell; this shell decides as follows:
 //!
-//! - What is to be written while a write is under way goes with the next one, together.
-//! - After a failed write nothing is known of what the log has, so the replica stops, and a restart reads
-//!   what is there. It is not tried again on the same log.
-//! - A full disk makes writes wait until there is room. What rests on them waits too, so nothing is
-//!   acknowledged; reads of what is on disk go on. The replica need not know.
-//! - A log is written anew, as a checkpoint, when it has grown long and nothing is on its way to it.
+//! - Writes that arrive while a write is under way go together into the next one.
+//! - After a failed write the contents of the log are unknown, so the replica stops, and a restart
+//!   reads the log. The write is not retried on the same log.
+//! - A full disk delays writes until there is room. Outputs that depend on them wait too, so
+//!   nothing is acknowledged; reads of data on disk continue. The replica need not know.
+//! - A log is rewritten as a checkpoint when it has grown long and no write to it is under way.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use mingle_geo::{Now, Persist, Record, StrongReplica};
 
 use super::setup::Skew;
 
-/// Simulated time begins here: 2026-11-20.
+/// The start of simulated time: 2026-11-20.
 pub(super) const EPOCH_US: u64 = 1_795_132_800_000_000;
 
 /// A machine's clock.
@@ -34,37 +34,37 @@ impl MachineClock {
     }
 }
 
-/// A replica, its disk and its clock.
+/// A replica with its disk and its clock.
 pub(super) struct Node {
     pub dc: u8,
     pub partition: u16,
-    /// Which incarnation of its data center runs here, or ran last.
+    /// The incarnation of the data center that runs here, or ran last.
     pub incarnation: u32,
-    /// None while it is down.
+    /// The replica; `None` while it is down.
     pub replica: Option<StrongReplica>,
-    /// What is on disk.
+    /// The records on disk.
     pub log: Vec<Record>,
-    /// What is to be written, in order; the first `writing` of it is being written.
+    /// The queue of writes; the first `writing` of them are being written.
     pub unwritten: VecDeque<Persist>,
     pub writing: usize,
-    /// How many faults keep the disk full.
+    /// The number of faults that keep the disk full.
     pub full: u32,
-    /// Whether a write is over as soon as there is room.
+    /// True if the current write ends as soon as there is room.
     pub is_stalled: bool,
-    /// Whether the next write fails, and for how long the replica is down then.
+    /// The down time after the next write, if that write is to fail.
     pub fails_next: Option<u64>,
     pub clock: MachineClock,
-    /// Counts its starts; what was scheduled for an earlier one is void.
+    /// The number of starts; events scheduled for an earlier start are void.
     pub life: u32,
-    /// When it was last started: its monotonic clock counts from there.
+    /// The time of the last start: the monotonic clock counts from there.
     pub started_us: u64,
-    /// How many faults keep it down.
+    /// The number of faults that keep the replica down.
     pub down: u32,
-    /// Its disk has lost what it wrote.
+    /// True if the disk has lost its data.
     pub has_lost_disk: bool,
-    /// It stands still until then.
+    /// The time until which the replica stands still.
     pub paused_until_us: u64,
-    /// It handles everything so much later.
+    /// The delay with which the replica handles every input, in microseconds.
     pub slow_us: u64,
 }
 
@@ -95,7 +95,7 @@ impl Node {
         Now { wall_us: self.clock.wall_us(now_us), mono_us: now_us - self.started_us }
     }
 
-    /// Takes what was being written off the queue.
+    /// Removes the finished writes from the queue.
     pub fn take_written(&mut self) -> Vec<Persist> {
         let count = std::mem::take(&mut self.writing);
         self.unwritten.drain(..count).collect()

@@ -1,4 +1,4 @@
-//! A seed's plan: what is set up, and all that happens, as data.
+//! A seed's plan: the setup and all events, as data.
 
 use mingle_geo::certify::{CertifierConfig, GroupConfig};
 use mingle_geo::flaw::{Flaw, Planted};
@@ -8,26 +8,26 @@ use mingle_model::random::{Random, mix};
 use super::fault::{Event, Fault, Kept, Place, Shape};
 use super::setup::{Focus, Setup, weighted, within};
 
-/// What a seed stands for.
+/// The plan of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// The mistake that is planted, if one is.
+    /// The planted mistake, if there is one.
     pub flaw: Option<Flaw>,
-    /// What is simulated.
+    /// The simulated system.
     pub setup: Setup,
-    /// What happens in it. With some of it taken out it is a plan too.
+    /// The events. The plan stays valid if some of them are removed.
     pub schedule: Vec<Event>,
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// Returns the plan of a seed.
     pub fn draw(seed: u64) -> Self {
         Self::scaled(seed, 100)
     }
 
-    /// A plan of so many percent of the usual length.
+    /// Returns a plan with `percent` of the usual length.
     pub fn scaled(seed: u64, percent: usize) -> Self {
         // A third of the seeds has causal transactions alone.
         Self::drawn(seed, percent, seed % 3 != 1)
@@ -49,7 +49,7 @@ impl Plan {
         Self { seed, flaw: None, setup, schedule }
     }
 
-    /// The same plan with a mistake planted.
+    /// Returns the same plan with a planted mistake.
     pub fn with(self, flaw: Option<Flaw>) -> Self {
         Self { flaw, ..self }
     }
@@ -69,8 +69,8 @@ impl Plan {
         GroupConfig { dc: DcId(dc), certifier, ..group.clone() }
     }
 
-    /// The replica of an incarnation that wrote these records; `is_new` unless its disk has lost what it
-    /// wrote.
+    /// Creates the replica of an incarnation from the records on its disk; `is_new` is false if the
+    /// disk has lost its data.
     pub(super) fn replica(
         &self,
         (dc, partition, incarnation): (u8, u16, u32),
@@ -89,7 +89,7 @@ impl Plan {
     }
 }
 
-/// The kinds of faults, as they are drawn.
+/// The kinds of faults that can be drawn.
 #[derive(Clone, Copy)]
 enum Kind {
     Crash,
@@ -123,7 +123,7 @@ const KINDS: [Kind; 13] = [
     Kind::Unplug,
 ];
 
-/// How often each kind is drawn, in the order of [`KINDS`].
+/// Returns the weight of each kind, in the order of [`KINDS`].
 fn weights(focus: Focus) -> [usize; 13] {
     match focus {
         Focus::Links => [1, 0, 0, 0, 1, 1, 10, 3, 5, 5, 0, 1, 6],
@@ -190,7 +190,7 @@ impl Draw<'_> {
         self.random.below(usize::from(self.setup.config.partition_count)) as u16
     }
 
-    /// Two data centers.
+    /// Draws two data centers.
     fn two(&mut self) -> (u8, u8) {
         let (a, count) = (self.dc(), self.setup.config.dc_count);
         let b = (a + 1 + self.random.below(usize::from(count) - 1) as u8) % count;
@@ -283,7 +283,7 @@ impl Draw<'_> {
         self.at(Fault::Step { place, by_us }, 0)
     }
 
-    /// A data center is away for a good part of the run.
+    /// Takes a data center away for a good part of the run.
     fn away(&mut self) -> Event {
         let third_us = self.setup.lasts_us / 3;
         let at_us = within(self.random, (third_us / 4, 2 * third_us));
@@ -303,8 +303,8 @@ impl Draw<'_> {
         Event::Fault { at_us, lasts_us: 0, fault: Fault::Lose { dc: self.dc() } }
     }
 
-    /// A data center is lost while one of its partitions is behind with what it has to tell others:
-    /// what the rest of it goes on with may rest on that (UniStore, Figure 2).
+    /// Loses a data center while one of its partitions is behind in replicating to others;
+    /// transactions of its other partitions may depend on the missing ones (UniStore, Figure 2).
     fn lose_lone(&mut self, events: &mut Vec<Event>) {
         let (dc, partition) = (self.dc(), self.partition());
         let lasts_us = within(self.random, (100_000, 900_000));
@@ -315,8 +315,8 @@ impl Draw<'_> {
         events.push(Event::Fault { at_us, lasts_us: 0, fault: Fault::Lose { dc } });
     }
 
-    /// Data centers that are cut off from the others, together, and then lost: what only they have
-    /// is gone.
+    /// Cuts off several data centers together and then loses them; data that only they have is
+    /// gone.
     fn lose_together(&mut self, count: usize, events: &mut Vec<Event>) {
         let (first, dc_count) = (self.dc(), self.setup.config.dc_count);
         let dcs: Vec<u8> = (0..count).map(|next| (first + next as u8) % dc_count).collect();

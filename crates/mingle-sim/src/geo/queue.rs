@@ -1,4 +1,4 @@
-//! What is yet to happen, in order of time and, at one time, of when it was decided.
+//! The pending events, ordered by time and then by the order in which they were queued.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// The events themselves do not move: messages are large.
+    /// The events; they stay in place, because messages are large.
     slots: Vec<Option<T>>,
     free: Vec<u32>,
     sequence: u64,
@@ -31,7 +31,7 @@ impl<T> Queue<T> {
         self.heap.push(Reverse((at_us, self.sequence, slot)));
     }
 
-    /// When the next event is.
+    /// Returns the time of the next event.
     pub fn next_us(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse((at_us, ..))| *at_us)
     }

@@ -1,4 +1,4 @@
-//! What a run has gone through: what is never reached is not tested.
+//! The coverage of a run: a path that is never reached is not tested.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use mingle_geo::counters::Counters;
 
 macro_rules! seen {
     ($($(#[$of:meta])* $variant:ident = $name:literal,)*) => {
-        /// Something that a run can go through.
+        /// A coverage point of a run.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum Seen {
             $($variant,)*
         }
 
-        /// Their names, in order.
+        /// The names of the coverage points, in order.
         const NAMES: &[&str] = &[$($name,)*];
     };
 }
@@ -98,7 +98,7 @@ seen! {
     WriteFailed = "write failed",
 }
 
-/// Counts of what was gone through.
+/// The counts of the coverage points.
 #[derive(Clone, Debug)]
 pub(super) struct Reach(Vec<u64>);
 
@@ -113,18 +113,18 @@ impl Reach {
         self.0[what as usize] += 1;
     }
 
-    /// By name, those that never happened too.
+    /// Returns the counts by name, including the zeros.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         NAMES.iter().zip(&self.0).map(|(name, count)| ((*name).to_owned(), *count)).collect()
     }
 }
 
-/// What replicas counted.
+/// The sums of the replicas' own counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Met(Counters);
 
 impl Met {
-    /// Adds what one replica counted since it was started.
+    /// Adds the counters of one replica since its start.
     pub fn add(&mut self, other: &Counters) {
         let sum = &mut self.0;
         let Counters {
@@ -161,7 +161,7 @@ impl Met {
         sum.full += full;
     }
 
-    /// By name.
+    /// Returns the counts by name.
     pub fn counts(&self) -> impl Iterator<Item = (String, u64)> {
         let Counters { reads_waited, too_old, ahead, clock_ahead, .. } = self.0;
         let Counters { repeats, late_prepares, resolved, gaps, forwards, .. } = self.0;

@@ -1,4 +1,4 @@
-//! What is recorded of a run, in the terms of `mingle-checker`.
+//! The recorded history of a run, in the terms of `mingle-checker`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,18 +19,18 @@ use super::fault::Event;
 use super::setup::Setup;
 use super::strong::WITHDRAW;
 
-/// What new sessions see at a data center.
+/// Returns the vector that new sessions see at a replica's data center.
 pub(super) fn visible(replica: &Replica) -> mingle_geo::Vector {
     let (stable, own) = (replica.stable_vec(), replica.config().dc);
     replica.uniform_vec().with(own, stable[own]).with(DcId::STRONG, stable[DcId::STRONG])
 }
 
-/// Which incarnation of which data center a replica is of.
+/// Returns the data center and incarnation of a replica.
 pub(super) fn incarnation_of(replica: &Replica) -> Incarnation {
     (replica.config().dc.0, replica.config().incarnation)
 }
 
-/// What an item shows.
+/// Returns the visible content of an item.
 pub(super) fn content(state: &State) -> Content {
     match state.kind() {
         Kind::Register => {
@@ -60,7 +60,7 @@ pub(super) fn content(state: &State) -> Content {
     }
 }
 
-/// An operation, as checkers have them. Clients never give the forms in which operations travel.
+/// Converts an operation to the checkers' form. Clients never submit the forms used on the wire.
 pub(super) fn op(from: &mingle_geo::Op) -> Op {
     use mingle_geo::Op as Geo;
     match from {
@@ -87,24 +87,24 @@ pub(super) fn op_id(from: mingle_geo::OpId) -> OpId {
     OpId { transaction, phase, position }
 }
 
-/// What is known of a transaction of several partitions from its preparations.
+/// The facts about a multi-partition transaction known from its preparations.
 struct Preparing {
     snap_vec: mingle_geo::Vector,
     participants: Vec<PartitionId>,
     proposals: BTreeMap<PartitionId, Timestamp>,
 }
 
-/// Records a run.
+/// The recorder of a run.
 pub(super) struct Recorder {
     pub run: Run,
     pub columns: Columns,
     items: HashMap<Key, Item>,
     preparing: HashMap<TransactionId, Preparing>,
     commits: HashMap<TransactionId, Commit>,
-    /// By data center: committed elsewhere, and not visible there yet.
+    /// For each data center, the transactions committed elsewhere and not visible there yet.
     unseen: Vec<Vec<(TransactionId, Vector)>>,
     timestamps: HashMap<u64, u8>,
-    /// Transactions of two data centers that have one timestamp.
+    /// The number of transaction pairs of two data centers with equal timestamps.
     pub ties: u64,
 }
 
@@ -147,18 +147,18 @@ impl Recorder {
         self.items[key]
     }
 
-    /// A vector of a replica, as checkers have them.
+    /// Converts a vector of a replica to the checkers' form.
     pub fn of_replica(&self, vector: &mingle_geo::Vector, replica: &Replica) -> Vector {
         self.columns.vector(vector, replica.members().epoch(), Some(incarnation_of(replica)))
     }
 
-    /// The same, of a session.
+    /// Converts a vector of a session to the checkers' form.
     pub fn of_session(&self, vector: &mingle_geo::Vector, session: &Session) -> Vector {
         self.columns.vector(vector, session.token().epoch, None)
     }
 
-    /// What a token holds. Where tokens of several epochs were joined an entry may be of one incarnation or
-    /// of the next: then it stands for both.
+    /// Converts the past of a token. After a join of tokens of several epochs, an entry may belong
+    /// to one incarnation or to the next; it then stands for both.
     pub fn of_token(&self, token: &Token) -> Vector {
         let of = |epoch| self.columns.vector(&token.past_vec, epoch, None);
         let mut past_vec = of(token.epoch);
@@ -168,12 +168,12 @@ impl Recorder {
         past_vec
     }
 
-    /// The number of the data center that a session uses.
+    /// Returns the number of the data center that a session uses.
     pub fn dc_of(&self, session: &Session) -> u8 {
         self.columns.of((session.dc().0, session.token().incarnation))
     }
 
-    /// A record has reached the disk of a replica.
+    /// Handles a record that has reached the disk of a replica.
     pub fn on_record(&mut self, at: Incarnation, partition: u16, record: &Record) {
         let dc = at.0;
         match record {
@@ -220,8 +220,9 @@ impl Recorder {
         }
     }
 
-    /// By this incarnation of a data center; a strong one by none. What it has seen of others was uniform,
-    /// so it is below their cuts, or of later ones.
+    /// Records a commit by this incarnation of a data center, or by none if strong. The entries
+    /// that the transaction has seen of other data centers were uniform, so they lie below the cuts
+    /// of those or belong to later incarnations.
     fn committed(
         &mut self,
         id: TransactionId,
@@ -233,7 +234,7 @@ impl Recorder {
         let snap_vec = self.columns.vector(snap_vec, NEWEST, by);
         let mut commit_vec = self.columns.vector(commit_vec, NEWEST, by);
         if by.is_some() {
-            // What is left of an incarnation before it need not have seen.
+            // The transaction need not have seen the remaining part of an earlier incarnation.
             for column in self.columns.before(origin) {
                 commit_vec = commit_vec.with(column, snap_vec.get(column));
             }
@@ -251,7 +252,7 @@ impl Recorder {
         }
     }
 
-    /// A data center shows new sessions everything up to a vector.
+    /// Records the transactions that have become visible to new sessions at a data center.
     pub fn sight(&mut self, at_us: u64, replica: &Replica) {
         let visible = self.of_replica(&visible(replica), replica);
         let dc = self.columns.of(incarnation_of(replica));
@@ -265,7 +266,7 @@ impl Recorder {
         });
     }
 
-    /// What a replica says is uniform.
+    /// Records the uniform vector that a replica claims.
     pub fn claim(&mut self, at_us: u64, replica: &Replica) {
         let partition = replica.config().partition.0;
         let dc = self.columns.of(incarnation_of(replica));
@@ -284,7 +285,7 @@ impl Recorder {
         self.run.losses.push(Loss { dc, at_us });
     }
 
-    /// Something is wrong from now on, until [`put_right`](Self::put_right).
+    /// Records a fault that lasts from `begin_us` until [`put_right`](Self::put_right).
     pub fn wrong(&mut self, kind: FaultKind, begin_us: u64) -> usize {
         self.run.faults.push(Fault { kind, begin_us, end_us: u64::MAX });
         self.run.faults.len() - 1
@@ -299,7 +300,7 @@ impl Recorder {
         self.run.sessions.push(session);
     }
 
-    /// The run, with what is known of each commit.
+    /// Returns the run, with the facts known of each commit.
     pub fn finish(mut self) -> Run {
         self.run.admissions = self.columns.admissions();
         let faults = std::mem::take(&mut self.run.faults).into_iter();
@@ -334,9 +335,9 @@ impl Recorder {
     }
 }
 
-/// A session does not know of floors: of a transaction that is refused for an id below one, what it
-/// read of an item that it had changed under such an id counts that operation, though it may have
-/// counted before and been forgotten. Such reads are not promised anything.
+/// Removes reads that have no promise. A session does not know floors. If a transaction is refused
+/// for an id below a floor, its read of an item that it changed under that id counts the operation,
+/// although the operation may have been counted before and forgotten.
 fn leave_out(transaction: &mut Transaction) {
     if matches!(transaction.outcome, CheckedOutcome::Committed { .. }) {
         return;

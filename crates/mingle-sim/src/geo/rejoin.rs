@@ -1,6 +1,6 @@
-//! Data centers that were given up and are admitted again, as their next incarnations, with empty disks.
+//! Data centers that were given up and are readmitted as their next incarnations, with empty disks.
 //!
-//! All that is drawn for this comes from sources of its own, so that a run without it is as it would be.
+//! Separate random sources draw all of this, so a run without it is unchanged.
 
 mod draw;
 
@@ -18,29 +18,29 @@ use super::world::{Happening, KEEPER, World};
 
 pub(super) use draw::draw;
 
-/// How often it is asked again and looked at, in microseconds.
+/// The interval between repeated requests and checks of an admission, in microseconds.
 const AGAIN_US: u64 = 30_000;
 
-/// So many messages of an incarnation are kept to come late.
+/// The maximum number of an incarnation's messages that are kept for late delivery.
 const LATE_MAX: usize = 60;
 
-/// One message in so many is.
+/// One message in `LATE_ONE_IN` is kept.
 const LATE_ONE_IN: usize = 12;
 
-/// One client in so many goes to a data center that is there again.
+/// One client in `GOES_ONE_IN` moves to a data center that is back.
 const GOES_ONE_IN: usize = 3;
 
-/// How many incarnations checkers can tell apart.
+/// The number of incarnations that the checkers can distinguish.
 const COLUMNS_MAX: usize = mingle_checker::geo::DCS_MAX;
 
-/// How far an admission has come.
+/// The progress of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The incarnation before is not cut off yet.
+    /// The previous incarnation is not cut off yet.
     Waits,
-    /// The others are asked.
+    /// The other data centers are being asked.
     Asks,
-    /// It belongs to the system, and takes over what others have.
+    /// The incarnation is a member, and takes over the others' state.
     ComesUp,
 }
 
@@ -48,12 +48,12 @@ enum Step {
 struct Admission {
     dc: u8,
     step: Step,
-    /// Who is asked, as bits; nobody in particular for none of them.
+    /// The data centers to ask, as bits; a random living one if there are none.
     asked: u8,
     is_early: bool,
 }
 
-/// A message that comes again, much later.
+/// A kept message that is delivered again, much later.
 struct Late {
     from: usize,
     to: usize,
@@ -61,17 +61,17 @@ struct Late {
     message: Message,
 }
 
-/// What comes of admissions.
+/// The state of the admissions.
 pub(super) struct Rejoin {
     random: Random,
-    /// By data center: the incarnation that was started last.
+    /// The incarnation started last, by data center.
     pub incarnations: Vec<u32>,
     under_way: Vec<Admission>,
-    /// Data centers that are to be admitted again at some time, as bits.
+    /// The data centers with an admission in the schedule, as bits.
     planned: u8,
-    /// Those that run again and have not come up.
+    /// The data centers that run again and have not come up yet, as bits.
     coming: u8,
-    /// By data center: what was written down of its being given up.
+    /// The recorded fault of giving up each data center.
     pub noted: Vec<Option<usize>>,
     late: Vec<Late>,
 }
@@ -96,22 +96,22 @@ impl Rejoin {
 }
 
 impl World<'_> {
-    /// Which incarnation a data center is at.
+    /// Returns the current incarnation of a data center.
     pub(super) fn incarnation_at(&self, dc: u8) -> (u8, u32) {
         (dc, self.rejoin.incarnations[usize::from(dc)])
     }
 
-    /// Whether anything of a data center runs or may run again: it is not lost, or comes up.
+    /// True if no replica of a data center runs or may run again: it is lost and not coming up.
     pub(super) fn is_gone(&self, dc: u8) -> bool {
         self.is_lost(dc) && self.rejoin.coming >> dc & 1 == 0
     }
 
-    /// Whether a data center runs again, and has not come up.
+    /// True if a data center runs again and has not come up yet.
     pub(super) fn is_coming(&self, dc: u8) -> bool {
         self.rejoin.coming >> dc & 1 == 1
     }
 
-    /// Whether the data center that a client uses is lost, or another incarnation is in its place.
+    /// True if the data center that a client uses is lost or replaced by another incarnation.
     pub(super) fn is_left(&self, slot: usize) -> bool {
         let session = &self.clients[slot].session;
         let dc = session.dc().0;
@@ -123,7 +123,7 @@ impl World<'_> {
         self.rejoin.incarnations.iter().any(|incarnation| *incarnation > 0)
     }
 
-    /// Whether somebody is still to be admitted, or to come up.
+    /// True if a data center is still to be admitted or to come up.
     pub(super) fn is_admitting(&self) -> bool {
         !self.rejoin.under_way.is_empty()
     }
@@ -133,7 +133,7 @@ impl World<'_> {
         SessionConfig { incarnation, ..self.plan.session_config(id, dc, is_durable) }
     }
 
-    /// The next incarnation of a data center is to be admitted.
+    /// Begins the admission of the next incarnation of a data center.
     pub(super) fn begin_admit(&mut self, dc: u8, asked: u8, is_early: bool) {
         let is_under_way = |admission: &Admission| admission.dc == dc;
         if self.rejoin.under_way.iter().any(is_under_way) {
@@ -143,7 +143,7 @@ impl World<'_> {
         self.go_on_admitting(dc);
     }
 
-    /// The next step, if it is time for it.
+    /// Performs the next step of an admission if it is due.
     pub(super) fn go_on_admitting(&mut self, dc: u8) {
         let mut under_way = std::mem::take(&mut self.rejoin.under_way);
         let place = under_way.iter().position(|admission| admission.dc == dc);
@@ -157,7 +157,7 @@ impl World<'_> {
         self.rejoin.under_way = under_way;
     }
 
-    /// Goes on with one; whether it is over.
+    /// Advances an admission; true if it is over.
     fn is_admitted(&mut self, admission: &mut Admission) -> bool {
         let Admission { dc, asked, is_early, .. } = *admission;
         let incarnation = self.rejoin.incarnations[usize::from(dc)];
@@ -167,7 +167,7 @@ impl World<'_> {
                     return false;
                 }
                 if !self.recorder.columns.is_cut((dc, incarnation)) {
-                    // Nobody has given it up.
+                    // The data center has not been given up.
                     return true;
                 }
                 let next = (dc, incarnation + 1);
@@ -221,7 +221,7 @@ impl World<'_> {
         }
     }
 
-    /// All its replicas start with empty disks.
+    /// Starts all replicas of a data center with empty disks.
     fn start_anew(&mut self, dc: u8) {
         self.rejoin.incarnations[usize::from(dc)] += 1;
         self.rejoin.coming |= 1 << dc;
@@ -239,24 +239,24 @@ impl World<'_> {
         }
     }
 
-    /// The others have agreed on it.
+    /// Handles the agreement of the others on the admission.
     fn admitted(&mut self, (dc, incarnation): (u8, u32), asked: u8) {
         self.tell(|| format!("incarnation {incarnation} of d{dc} is admitted"));
         self.lost &= !(1 << dc);
         self.blame_healing();
         self.blame_for_ever(dc);
-        // What the one before has sent comes again, and what was sent to it.
+        // The messages that the previous incarnation sent and received arrive again.
         for _ in 0..self.rejoin.late.len() {
             let at_us = self.now_us + within(&mut self.rejoin.random, (0, 1_500_000));
             self.queue.push(at_us, Happening::Late);
         }
         if asked >> 7 == 1 {
-            // It is asked once more, of one that has done it.
+            // One request is repeated at a data center that has already granted it.
             self.ask_to_admit((dc, incarnation), 0);
         }
     }
 
-    /// One of the messages that were kept comes.
+    /// Delivers one of the kept messages.
     pub(super) fn come_late(&mut self) {
         let Some(Late { from, to, session, message }) = self.rejoin.late.pop() else { return };
         self.reach.saw(Seen::RejoinedLate);
@@ -276,7 +276,7 @@ impl World<'_> {
         })
     }
 
-    /// From now on it is as good as any.
+    /// Records that a data center has come up and is a full member again.
     fn come_up(&mut self, dc: u8) {
         self.tell(|| format!("d{dc} has come up"));
         self.reach.saw(Seen::Rejoined);
@@ -298,7 +298,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether a fault of the schedule that concerns it has struck since it was admitted.
+    /// True if a scheduled fault may have disturbed the data center since its admission.
     fn is_troubled(&self, dc: u8) -> bool {
         let mut events = self.plan.schedule.iter();
         let at_us = events.find_map(|event| match event {
@@ -321,7 +321,7 @@ impl World<'_> {
         })
     }
 
-    /// Keeps a message of one that will be admitted again.
+    /// Keeps a message from or to a data center that will be admitted again.
     pub(super) fn keep_for_late(
         &mut self,
         from: usize,
@@ -347,7 +347,7 @@ impl World<'_> {
         }
     }
 
-    /// What a data center does that is there again.
+    /// Records the coverage of readmitted data centers.
     pub(super) fn see_rejoined(&mut self) {
         let is_led = |node: &super::node::Node| {
             let replica = node.replica.as_ref().filter(|_| node.incarnation > 0);
@@ -358,7 +358,7 @@ impl World<'_> {
         }
     }
 
-    /// It is given up: until it is admitted again, nobody need wait for it.
+    /// Records that a data center is given up: until its readmission, clients need not wait for it.
     pub(super) fn note_given_up(&mut self, dc: u8) {
         let kind = FaultKind::Other { name: "given up".to_owned(), dcs: vec![dc] };
         let noted = self.recorder.wrong(kind, self.now_us);

@@ -1,5 +1,5 @@
-//! What clients do: a function of the seed, the client and the index of the act alone, so that what
-//! remains of a schedule is the same when something is taken out of it.
+//! The acts of clients: a function of the seed, the client and the act's index alone, so the
+//! remaining acts do not change when other events are removed from a schedule.
 
 use mingle_geo::{Key, Kind, Op, OpId, Update};
 use mingle_model::random::{Random, mix};
@@ -8,58 +8,58 @@ use mingle_model::{Origin, TransactionId, Value};
 use super::setup::{Focus, Setup, weighted};
 use super::strong::{ATTEMPTS_MAX, DEPOSIT, WITHDRAW};
 
-/// Operation ids belong to transactions of this origin, which no session has.
+/// The origin of the transactions to which operation ids belong; no session has it.
 pub const HELPED: Origin = Origin(u128::MAX);
 
-/// One thing that a client does.
+/// One act of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Reads and writes.
     Transaction {
-        /// In this order.
+        /// The reads and writes, in order.
         steps: Vec<Step>,
-        /// How it ends.
+        /// The end of the transaction.
         end: Close,
-        /// Whether it is a strong one.
+        /// True if the transaction is strong.
         is_strong: bool,
     },
-    /// Waits until all that it did is uniform.
+    /// Waits until the client's whole past is uniform.
     Barrier,
-    /// Goes on at another data center.
+    /// Continues at another data center.
     Attach(u8),
-    /// Goes on at another data center, as another process with this one's token.
+    /// Continues at another data center, in another process with this client's token.
     Move(u8),
     /// Adds the token of another client.
     Join(usize),
-    /// Begins anew, without a past.
+    /// Starts anew without a past.
     Leave,
 }
 
-/// A part of a transaction.
+/// A step of a transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Reads these keys at once.
     Read(Vec<Key>),
     /// Writes.
     Write(Update),
-    /// Of a strong transaction: says what it does to an item.
+    /// Labels the access to an item; only in strong transactions.
     Label(Key, &'static str),
-    /// Takes so much from an account, if what was read last says that it is there.
+    /// Takes this amount from an account if the last read showed that it is there.
     Take(Key, i64),
 }
 
-/// How a transaction ends.
+/// The end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
     /// It commits.
     Commit,
-    /// It is given up.
+    /// The client rolls it back.
     Rollback,
-    /// The client vanishes once so many messages of the commit have left.
+    /// The client vanishes once this many messages of the commit have been sent.
     Vanish(u32),
 }
 
-/// The act of a client with this index, when it is tried for the first time or again.
+/// Returns the act of a client with this index, for the first or a later attempt.
 pub fn act(setup: &Setup, seed: u64, client: usize, index: usize, attempt: u32) -> Act {
     let mut random = Random::new(mix(seed ^ mix((client as u64) << 32 | index as u64)));
     let is_coordinators = setup.focus == Focus::Coordinators;
@@ -125,7 +125,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// A number that no other operation writes.
+    /// Returns a number that no other operation writes.
     fn number(&mut self) -> i64 {
         self.count += 1;
         let act = (self.client as i64 + 1) * 100_000 + self.index as i64;
@@ -162,7 +162,7 @@ impl Writer<'_> {
                 steps.push(Step::Write(Update { key, op, id: None }));
             }
             if self.random.one_in(6) {
-                // What it wrote itself shows.
+                // The transaction's own writes are visible to it.
                 let written = steps.iter().filter_map(|step| match step {
                     Step::Write(update) => Some(update.key.clone()),
                     _ => None,
@@ -201,7 +201,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes from an account, or adds to one or looks at it; only a strong transaction takes.
+    /// Draws an act on an account: a withdrawal, a deposit or a read. Only strong transactions
+    /// withdraw.
     fn of_account(&mut self, is_strong: bool) -> Act {
         let key = self.random.pick(self.setup.accounts()).clone();
         let amount = 1 + self.random.below(9) as i64;
@@ -215,7 +216,7 @@ impl Writer<'_> {
             (_, 6) => vec![read],
             _ => vec![add],
         };
-        // With something else that it does.
+        // The act has other steps too.
         let mut steps = steps;
         if self.random.one_in(3) {
             let key = self.random.below(self.setup.plain_keys);
@@ -255,8 +256,9 @@ impl Writer<'_> {
     }
 }
 
-/// An operation with an id is the same whoever runs it. Sums are never reset under ids: two resets
-/// that saw different runs of one addition both take it away, as the core's docs say.
+/// Returns the operation of an id; every client that runs it gets the same one. Sums are never
+/// reset under ids: two resets that saw different runs of one addition both subtract it, as the
+/// core's docs say.
 fn helped_op(kind: Kind, task: u64, position: u32, drawn: &mut Random) -> Op {
     let number = Value::Int(task as i64 * 100 + i64::from(position));
     let small = Value::Int(drawn.below(4) as i64);

@@ -1,4 +1,4 @@
-//! What a seed sets up.
+//! The system that a seed sets up.
 
 use mingle_geo::{Baseline, Config, DcId, Key, Kind, PartitionId, SessionConfig};
 use mingle_model::Origin;
@@ -6,8 +6,8 @@ use mingle_model::random::Random;
 
 use super::strong::Strong;
 
-/// What a run is mainly about. Each has its own settings and faults, so that what is rare where
-/// anything may happen is common somewhere.
+/// The main subject of a run. Each has its own settings and faults, so that a case that is rare in
+/// a mixed run is common in some focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Focus {
     /// Hardly any fault.
@@ -32,13 +32,13 @@ pub enum Focus {
     Loss,
     /// Clients that vanish, mostly in the middle of a commit.
     Coordinators,
-    /// Operations that several run of which one counts.
+    /// Operations that several clients run and that count once.
     Helpers,
-    /// Transactions that take long, over snapshots that may be folded meanwhile.
+    /// Long transactions over snapshots that may be folded meanwhile.
     Long,
 }
 
-/// All of them, with how often each is drawn.
+/// All focuses with their weights.
 const FOCUSES: [(usize, Focus); 13] = [
     (4, Focus::Calm),
     (20, Focus::Mixed),
@@ -58,12 +58,12 @@ const FOCUSES: [(usize, Focus); 13] = [
 /// A range of times in microseconds, both ends included.
 pub type Range = (u64, u64);
 
-/// One of a range.
+/// Draws a value from a range.
 pub(super) fn within(random: &mut Random, (least, most): Range) -> u64 {
     least + random.bits() % (most - least + 1)
 }
 
-/// One of these, by weight.
+/// Draws one of the choices by weight.
 pub(super) fn weighted<T: Copy>(random: &mut Random, choices: &[(usize, T)]) -> T {
     let total = choices.iter().map(|(weight, _)| weight).sum();
     let mut left = random.below(total);
@@ -76,31 +76,31 @@ pub(super) fn weighted<T: Copy>(random: &mut Random, choices: &[(usize, T)]) -> 
     unreachable!("what is left is below the total")
 }
 
-/// How the network behaves.
+/// The behavior of the network and the disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// How long messages take inside a data center.
+    /// The delay of a message inside a data center.
     pub near_us: Range,
-    /// And between two.
+    /// The delay of a message between two data centers.
     pub far_us: Range,
-    /// Whether messages of one connection keep their order.
+    /// True if messages of one connection keep their order.
     pub is_fifo: bool,
-    /// One message in so many is lost, and one comes twice; 0 for none.
+    /// One message in this many is lost, and one in this many arrives twice; 0 for none.
     pub lossy_one_in: usize,
-    /// How long a write to disk takes.
+    /// The duration of a disk write.
     pub disk_us: Range,
-    /// A log is written anew once it has so many records.
+    /// A log is rewritten once it has this many records.
     pub compact_after: usize,
 }
 
-/// How a machine's clock is off.
+/// The error of a machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skew {
-    /// From the start, in microseconds.
+    /// The offset at the start, in microseconds.
     pub by_us: i64,
-    /// So many microseconds more each second.
+    /// The drift in microseconds per second.
     pub drift_us: i64,
-    /// It only shows multiples of this.
+    /// The granularity: the clock shows only multiples of this, in microseconds.
     pub grain_us: u64,
 }
 
@@ -110,53 +110,53 @@ impl Default for Skew {
     }
 }
 
-/// What is simulated.
+/// The simulated system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// What it is mainly about.
+    /// The main subject of the run.
     pub focus: Focus,
-    /// Which of the systems of UniStore's evaluation it is.
+    /// The simulated system of UniStore's evaluation.
     pub system: Baseline,
     /// The settings of the replica of the first partition in the first data center.
     pub config: Config,
     /// The network and the disks.
     pub network: Network,
-    /// By replica, data center by data center.
+    /// The clock error of each replica, data center by data center.
     pub skews: Vec<Skew>,
-    /// How many clients.
+    /// The number of clients.
     pub clients: usize,
-    /// By client.
+    /// The clock error of each client.
     pub client_skews: Vec<Skew>,
-    /// How many things each client does.
+    /// The number of acts of each client.
     pub acts: usize,
-    /// How long a client thinks between two of them.
+    /// The think time between two acts.
     pub think_us: Range,
-    /// How long it thinks inside a transaction.
+    /// The think time inside a transaction.
     pub pause_us: Range,
-    /// How often floors of operation ids are raised, in microseconds; 0 for never.
+    /// The interval at which the floors of operation ids are raised, in microseconds; 0 for never.
     pub floor_every_us: u64,
-    /// By how many of their transactions floors stay behind.
+    /// The number of helped transactions by which floors lag behind.
     pub floor_lag: u64,
-    /// For how long faults begin.
+    /// The time during which faults begin, in microseconds.
     pub lasts_us: u64,
     /// The items: those without operation ids first, accounts last.
     pub keys: Vec<Key>,
-    /// How many of them are without operation ids.
+    /// The number of items without operation ids.
     pub plain_keys: usize,
-    /// How many of them are accounts.
+    /// The number of items that are accounts.
     pub accounts: usize,
-    /// Strong transactions.
+    /// The settings of strong transactions.
     pub strong: Strong,
-    /// What sessions are told.
+    /// The `retry_ms` of the sessions.
     pub retry_ms: u64,
-    /// What sessions are told.
+    /// The `deadline_ms` of the sessions.
     pub deadline_ms: u64,
-    /// What sessions are told.
+    /// The `handout_ms_max` of the sessions.
     pub handout_ms_max: u64,
 }
 
 impl Setup {
-    /// What a seed sets up; `scale` makes it smaller, in percent of the usual number of acts.
+    /// Draws the setup of a seed; `scale` is the percentage of the usual number of acts.
     pub(super) fn draw(random: &mut Random, scale: usize) -> Self {
         let focus = weighted(random, &FOCUSES);
         let dc_count = if random.one_in(4) { 5 } else { 3 };
@@ -196,7 +196,7 @@ impl Setup {
         }
     }
 
-    /// The same with strong transactions, and accounts for them.
+    /// Adds strong transactions and the accounts for them.
     pub(super) fn with_strong(mut self, random: &mut Random) -> Self {
         self.accounts = 1 + random.below(3);
         let names = (0..self.accounts).map(|at| format!("account-{at}"));
@@ -208,12 +208,12 @@ impl Setup {
         self
     }
 
-    /// The settings of one replica.
+    /// Returns the settings of one replica.
     pub fn config_of(&self, dc: u8, partition: u16) -> Config {
         Config { dc: DcId(dc), partition: PartitionId(partition), ..self.config.clone() }
     }
 
-    /// The settings of a session.
+    /// Returns the settings of a session.
     pub fn session_config(&self, id: u64, dc: u8, is_durable: bool) -> SessionConfig {
         let config = SessionConfig {
             is_durable,
@@ -225,18 +225,18 @@ impl Setup {
         self.system.session_config(config)
     }
 
-    /// The accounts.
+    /// Returns the accounts.
     pub fn accounts(&self) -> &[Key] {
         &self.keys[self.keys.len() - self.accounts..]
     }
 
-    /// Whether writes may be refused since logs are full.
+    /// True if replicas may refuse writes because logs are full.
     pub(super) fn has_small_limits(&self) -> bool {
         self.config.log_bytes_max < 1 << 20
     }
 
-    /// By how many microseconds the clocks of two machines, clients' included, differ at most at
-    /// the start, and by how much more each second.
+    /// Returns the largest difference between the clocks of two machines, clients included:
+    /// microseconds at the start, and additional microseconds per second.
     pub fn spread_us(&self) -> (u64, u64) {
         let skews = self.skews.iter().chain(&self.client_skews);
         let by = skews.clone().map(|skew| skew.by_us);
@@ -258,7 +258,7 @@ fn draw_partitions(random: &mut Random, focus: Focus) -> u16 {
 
 fn draw_config(random: &mut Random, focus: Focus, dc_count: u8, partition_count: u16) -> Config {
     let (dcs, partitions) = (u64::from(dc_count), u64::from(partition_count));
-    // So many messages each round of ticks costs.
+    // The number of messages of one round of ticks.
     let round = dcs * partitions * (partitions + dcs - 2);
     let mut tick_ms = (round / 25).clamp(5, 60) * within(random, (1, 2));
     if focus == Focus::FarClocks {
@@ -321,7 +321,7 @@ fn draw_skews(random: &mut Random, focus: Focus, count: usize, partitions: usize
     };
     let drift_most = if focus == Focus::Clocks { 20_000 } else { *random.pick(&[0, 100, 2_000]) };
     let mut signed = |most: i64| random.below(2 * most as usize + 1) as i64 - most;
-    // Machines of one data center mostly go by one source of time.
+    // The machines of one data center mostly use one time source.
     let is_by_replica = signed(2) == 0;
     let grain_us = if signed(2) == 0 { 10_000 } else { 1 };
     let mut skew = Skew::default();
@@ -344,7 +344,7 @@ fn draw_client_skew(random: &mut Random, focus: Focus) -> Skew {
     Skew { by_us, drift_us: 0, grain_us: 1 }
 }
 
-/// A few items of each type, and some for operations with ids.
+/// Draws a few items of each type, and some for operations with ids.
 fn draw_keys(random: &mut Random, focus: Focus, partitions: u16) -> (Vec<Key>, usize) {
     const KINDS: [Kind; 5] = [Kind::Register, Kind::Counter, Kind::Set, Kind::Map, Kind::Log];
     let is_helped = focus == Focus::Helpers;

@@ -1,4 +1,4 @@
-//! What faults do.
+//! The effects of faults.
 
 use mingle_checker::geo::FaultKind;
 use mingle_geo::{Alarm, DcId, Input};
@@ -16,7 +16,7 @@ impl World<'_> {
         }
     }
 
-    /// The replicas of a place, unless they are lost.
+    /// Returns the replicas of a place, except lost ones.
     fn nodes_of(&self, place: Place) -> Vec<usize> {
         let nodes = self.nodes.iter().enumerate();
         let of =
@@ -28,7 +28,7 @@ impl World<'_> {
         self.nodes.iter().map(|node| (node.dc, node.partition)).collect()
     }
 
-    /// A fault of the schedule begins.
+    /// Begins a fault of the schedule.
     pub fn begin(&mut self, index: usize) {
         let Some((lasts_us, fault)) = self.fault(index) else { return };
         if self.is_healed {
@@ -119,7 +119,7 @@ impl World<'_> {
         }
     }
 
-    /// And ends, unless all was put right meanwhile.
+    /// Ends a fault, unless all was healed meanwhile.
     pub fn end(&mut self, index: usize) {
         let Some((_, fault)) = self.fault(index) else { return };
         if self.is_healed {
@@ -168,7 +168,7 @@ impl World<'_> {
         }
     }
 
-    /// There is room again on this disk.
+    /// Ends a fault that keeps this disk full.
     fn free_disk(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         if node.full == 0 && std::mem::take(&mut node.is_stalled) {
@@ -177,7 +177,7 @@ impl World<'_> {
         }
     }
 
-    /// A replica stops at once.
+    /// Stops a replica at once.
     pub fn stop(&mut self, index: usize, kept: Kept) {
         let node = &mut self.nodes[index];
         let Some(replica) = node.replica.take() else { return };
@@ -210,14 +210,14 @@ impl World<'_> {
             node.log.push(record);
         }
         if self.random.one_in(2) {
-            // What it had sent, and what was sent to it, is gone with its connections.
+            // Messages from and to it are lost with its connections.
             for end in 0..self.nodes.len() + self.setup.clients {
                 self.links.reconnect(index, end);
             }
         }
     }
 
-    /// A replica starts again, from its disk, if nothing else keeps it down.
+    /// Restarts a replica from its disk, if no other fault keeps it down.
     pub fn restart(&mut self, index: usize) {
         let is_gone = self.is_gone(self.nodes[index].dc);
         let node = &mut self.nodes[index];
@@ -243,7 +243,7 @@ impl World<'_> {
         }
     }
 
-    /// The replicas of the same partition.
+    /// Returns the replicas of the same partition.
     fn siblings(&self, index: usize) -> Vec<usize> {
         let partition = self.nodes[index].partition;
         let nodes = self.nodes.iter().enumerate();
@@ -251,8 +251,7 @@ impl World<'_> {
         of.map(|(other, _)| other).collect()
     }
 
-    /// The connection between two replicas is made again: what was under way is lost, and siblings
-    /// are told.
+    /// Reconnects two replicas: messages under way are lost, and siblings are notified.
     fn connect(&mut self, a: usize, b: usize) {
         self.links.reconnect(a, b);
         if self.nodes[a].partition == self.nodes[b].partition {
@@ -263,7 +262,7 @@ impl World<'_> {
         }
     }
 
-    /// The same for all siblings whose links `shape` concerns.
+    /// Reconnects all siblings whose links `shape` selects.
     fn connect_siblings(&mut self, shape: Shape) {
         if !self.setup.strong.is_some() {
             return;
@@ -279,7 +278,7 @@ impl World<'_> {
         }
     }
 
-    /// A data center is gone for good.
+    /// Loses a data center for good.
     fn lose(&mut self, dc: u8) {
         let lost = self.recorder.run.losses.len() + self.others_fencing(dc);
         let is_there = !self.is_lost(dc) && !self.is_coming(dc);
@@ -296,7 +295,7 @@ impl World<'_> {
         self.see_second_loss();
     }
 
-    /// All faults are over, but for losses.
+    /// Ends all faults except losses.
     pub fn heal(&mut self) {
         self.is_healed = true;
         self.tell(|| "all is put right".to_owned());
@@ -309,7 +308,7 @@ impl World<'_> {
             (node.full, node.slow_us, node.paused_until_us) = (0, 0, 0);
             node.fails_next = None;
             node.down = 0;
-            // Whoever runs the system has set the clocks right.
+            // The operator has set the clocks right.
             let by_us = node.clock.skew.by_us.clamp(-100_000, 100_000);
             (node.clock.skew.by_us, node.clock.skew.drift_us) = (by_us, 0);
             node.clock.stepped_us = 0;
@@ -331,7 +330,7 @@ impl World<'_> {
             Alarm::Lagging(_) => self.reach.saw(Seen::TransferServed),
             Alarm::Transfer { is_complete: false, .. } => self.reach.saw(Seen::TransferBegun),
             Alarm::Transfer { is_complete: true, .. } => self.reach.saw(Seen::TransferDone),
-            // What is planted must show by what clients see.
+            // A planted mistake must be detected through the clients' answers.
             Alarm::AboveCut { .. } if self.plan.flaw.is_some() => {}
             Alarm::AboveCut { dc, found, cut } => {
                 let how = format!("of {dc} up to {found} was uniform, and it is cut at {cut}");
@@ -346,7 +345,7 @@ impl World<'_> {
         }
     }
 
-    /// What the world records now and then.
+    /// Takes a periodic sample of the world.
     pub fn sample(&mut self) {
         for dc in self.living().collect::<Vec<u8>>() {
             let first = self.index_of(dc, 0);
@@ -361,7 +360,7 @@ impl World<'_> {
         self.check_progress();
     }
 
-    /// Writes down what is wrong from now on.
+    /// Records the begin of a fault, which may be blamed until `until_us`.
     fn note(&mut self, index: usize, fault: Fault, until_us: u64) {
         let noted: Vec<usize> = self
             .kinds(fault)

@@ -1,4 +1,4 @@
-//! Strong transactions: what a seed sets up for them, and how clients run them.
+//! Strong transactions: their settings, and how clients run them.
 
 use mingle_checker::geo::{self, Action, Content};
 use mingle_geo::certify::{
@@ -13,19 +13,19 @@ use super::script::{Close, Step};
 use super::setup::{Range, within};
 use super::world::World;
 
-/// A client runs a strong transaction again at most so often.
+/// The maximum number of repetitions of a strong transaction by a client.
 pub const ATTEMPTS_MAX: u32 = 9;
 
-/// What takes from an account. Two that do conflict.
+/// The label of a withdrawal. Two withdrawals conflict.
 pub const WITHDRAW: &str = "withdraw";
 
-/// What adds to one. It conflicts with nothing that has a label.
+/// The label of a deposit. It conflicts with no labeled access.
 pub const DEPOSIT: &str = "deposit";
 
-/// What is simulated of strong transactions.
+/// The settings of strong transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strong {
-    /// So many of a hundred transactions are strong; of none, there is nobody to agree with.
+    /// The percentage of transactions that are strong; with 0 there are no certification groups.
     pub percent: usize,
     /// The settings of the first replica's part in its group.
     pub group: GroupConfig,
@@ -46,18 +46,19 @@ impl Strong {
         Self { percent: *random.pick(&[8, 20, 50]), group }
     }
 
-    /// No strong transactions.
+    /// Returns the settings without strong transactions.
     pub(super) fn none() -> Self {
         let certifier = CertifierConfig::new(PartitionId(0), Conflicts::default());
         Self { percent: 0, group: GroupConfig::new(DcId(0), 1, certifier) }
     }
 
-    /// Whether there are any.
+    /// True if there are strong transactions.
     pub fn is_some(&self) -> bool {
         self.percent > 0
     }
 
-    /// In this time what is undecided is finished, and what committed is delivered.
+    /// Returns the time in which undecided transactions finish and committed ones are delivered, in
+    /// microseconds.
     pub(super) fn settle_us(&self, far_us: u64) -> u64 {
         if !self.is_some() {
             return 0;
@@ -71,7 +72,7 @@ impl World<'_> {
     pub(super) fn begin_strong(&mut self, slot: usize, steps: Vec<Step>, end: Close) {
         let client = &mut self.clients[slot];
         client.waits_strong_since_us.get_or_insert(self.now_us);
-        // A causal one before that came to nothing is tried no more.
+        // A causal transaction that failed before this one is not tried any more.
         client.waits_since_us = None;
         if let Err(error) = self.try_call(slot, |session, now, _| session.begin_strong(now)) {
             self.clients[slot].next_id();
@@ -80,7 +81,7 @@ impl World<'_> {
         self.begin_transaction(slot, steps, end, Some(geo::Strong::default()));
     }
 
-    /// A read or a commit is asked for: a strong one has a time of its own.
+    /// Starts the waiting time of a read or commit; a strong transaction has its own.
     pub(super) fn waits(&mut self, slot: usize) {
         let client = &mut self.clients[slot];
         let strong = client.open.as_ref().and_then(|open| open.transaction.strong.as_ref());
@@ -100,7 +101,7 @@ impl World<'_> {
         self.try_call(slot, |session, _, _| session.label(key, Access::Write, label))
     }
 
-    /// Takes from an account, if what was read last says that it is there.
+    /// Takes from an account if the last read showed that the amount is there.
     pub(super) fn take(&mut self, slot: usize, key: Key, amount: i64) {
         let Some(open) = &mut self.clients[slot].open else { return };
         let found = open.transaction.actions.last();
@@ -113,14 +114,14 @@ impl World<'_> {
         }
     }
 
-    /// A strong transaction came to nothing: tries it again, if it may succeed then.
+    /// Handles a failed strong transaction: tries it again if a retry may succeed.
     pub(super) fn try_again(&mut self, slot: usize, refusal: &Refusal) {
         let client = &mut self.clients[slot];
         if client.waits_strong_since_us.is_none() {
             return;
         }
         if !matches!(refusal, Refusal::TimedOut { .. } | Refusal::ClockAhead { .. }) {
-            // Somebody else went on.
+            // Another transaction made progress.
             client.waits_strong_since_us = None;
         }
         let may_succeed = matches!(
@@ -135,13 +136,13 @@ impl World<'_> {
         }
     }
 
-    /// A message between replicas says something about strong transactions.
+    /// Records the coverage that a message between replicas shows for strong transactions.
     pub(super) fn see_message(&mut self, message: &Message) {
         let Message::Group(message) = message else { return };
         match message {
             GroupMessage::Advance { .. } => self.reach.saw(Seen::Advanced),
             GroupMessage::Query { .. } => self.reach.saw(Seen::Queried),
-            // Coordinators are clients: this is to a replica that asked.
+            // The coordinators here are clients, so this message goes to a replica that asked.
             GroupMessage::Voted(voted) => match voted.vote {
                 Some(Vote::No) => self.reach.saw(Seen::ParticipantRefused),
                 Some(Vote::Yes(_)) => self.reach.saw(Seen::Resolved),
@@ -151,7 +152,7 @@ impl World<'_> {
         }
     }
 
-    /// A replica stops, or is lost.
+    /// Records the coverage when a replica stops or is lost.
     pub(super) fn see_stop(&mut self, replica: &StrongReplica) {
         let group = replica.group();
         if group.is_leader() && group.certifier().undecided().next().is_some() {

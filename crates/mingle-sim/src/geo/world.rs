@@ -1,6 +1,6 @@
 //! The world of one run: replicas with disks and clocks, links between them, clients.
 //!
-//! What happens next is a function of the plan. Time is simulated; nothing is waited for.
+//! The next event is a function of the plan. Time is simulated; nothing waits in real time.
 
 use std::collections::BTreeMap;
 
@@ -24,38 +24,38 @@ use super::script::HELPED;
 use super::setup::{Setup, within};
 use crate::workload::promises::Broken;
 
-/// Something that happens.
+/// An event of the simulation.
 pub(super) enum Happening {
-    /// A message comes, if the connection still is the one that it was sent on.
+    /// A message arrives, if the connection on which it was sent still exists.
     Deliver { from: usize, to: usize, epoch: u32, session: u64, message: Box<Message> },
     /// A replica's tick.
     Tick { node: usize, life: u32 },
-    /// A write to disk is over.
+    /// A disk write ends.
     Written { node: usize, life: u32 },
-    /// A replica starts again.
+    /// A replica restarts.
     Restart { node: usize },
-    /// A client thought of something, or a session's timer ran out.
+    /// A client's think time or a session's timer ends.
     Wake { client: usize, session: u64 },
     /// A fault of the schedule begins.
     Begin { fault: usize },
-    /// And ends.
+    /// A fault of the schedule ends.
     End { fault: usize },
-    /// What the world records now and then.
+    /// The world takes a periodic sample.
     Sample,
     /// Floors of operation ids are raised.
     RaiseFloors,
-    /// It is asked again that a data center be given up.
+    /// The request to give up a data center is repeated.
     Fence { dc: u8 },
-    /// It is looked how far an admission has come.
+    /// The progress of an admission is checked.
     Admit { dc: u8 },
-    /// A message of an incarnation that is over comes.
+    /// A message of an earlier incarnation arrives.
     Late,
 }
 
-/// The address of who raises floors, which no session has.
+/// The address of the process that raises floors; no session has it.
 pub(super) const KEEPER: u64 = u64::MAX - 1;
 
-/// How often the world looks at what has become visible, in microseconds.
+/// The interval of the samples of visible data, in microseconds.
 const SAMPLE_US: u64 = 40_000;
 
 pub(super) struct World<'a> {
@@ -69,32 +69,32 @@ pub(super) struct World<'a> {
     pub links: Links,
     pub recorder: Recorder,
     pub reach: Reach,
-    /// Data centers that are lost, as bits.
+    /// The lost data centers, as bits.
     pub lost: u8,
-    /// The data centers that are being given up, until the others agree on that, as bits.
+    /// The data centers that are being given up, until the others agree, as bits.
     pub fencing: u8,
-    /// Those of them whose cut was seen to settle.
+    /// The data centers of `fencing` whose cut was seen to settle, as bits.
     pub settling: u8,
     pub rejoin: Rejoin,
-    /// Whether faults are over.
+    /// True if faults are over.
     pub is_healed: bool,
     pub events: u64,
-    /// Transactions with updates that committed, those without, faults that struck.
+    /// The counts of committed updating transactions, read-only transactions and faults.
     pub committed: u64,
     pub read: u64,
     pub struck: u64,
-    /// The highest helped transaction of which anything was run.
+    /// The highest helped transaction with an executed operation.
     pub helped_most: u64,
     pub blame: Blame,
-    /// What replicas that are gone have met.
+    /// The counters of replicas that are gone.
     pub met: Met,
-    /// By fault of the schedule, what was written down of it.
+    /// The recorded faults of each fault in the schedule.
     pub noted: BTreeMap<usize, Vec<usize>>,
-    /// By how much clocks have stepped at most, together.
+    /// The sum of the absolute clock steps, in microseconds.
     pub stepped_most_us: u64,
     /// The first promise that was seen not to hold.
     pub broken: Option<Broken>,
-    /// What happened, line by line, if that is wanted.
+    /// The events, line by line, if a trace is wanted.
     pub trace: Option<Vec<String>>,
     outputs: Vec<Output>,
 }
@@ -168,8 +168,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whoever runs the helped transactions says which of them are over. It asks again each time,
-    /// with what is over by then, so answers do not matter to it.
+    /// Raises the floors. The process that runs the helped transactions announces which of them are
+    /// over. It repeats this each time with the current state, so it ignores the answers.
     fn raise_floors(&mut self) {
         let sequence = self.helped_most.saturating_sub(self.setup.floor_lag);
         for node in 0..self.nodes.len() {
@@ -187,7 +187,7 @@ impl<'a> World<'a> {
         self.lost >> dc & 1 == 1
     }
 
-    /// The data centers that are not lost.
+    /// Returns the data centers that are not lost.
     pub fn living(&self) -> impl Iterator<Item = u8> + use<> {
         let lost = self.lost;
         (0..self.setup.config.dc_count).filter(move |dc| lost >> dc & 1 == 0)
@@ -204,7 +204,7 @@ impl<'a> World<'a> {
         self.broken.get_or_insert(Broken { promise, how });
     }
 
-    /// Lets what is due next happen; false if nothing is left, or a promise was broken.
+    /// Handles the next event; false if none is left or a promise was broken.
     pub fn step(&mut self) -> bool {
         let Some((at_us, happening)) = self.queue.pop() else { return false };
         self.now_us = at_us;
@@ -231,7 +231,7 @@ impl<'a> World<'a> {
         self.broken.is_none()
     }
 
-    /// Runs until this time, or a promise is broken.
+    /// Runs until `until_us` or until a promise is broken.
     pub fn run_until(&mut self, until_us: u64) {
         while self.queue.next_us().is_some_and(|at_us| at_us <= until_us) {
             if !self.step() {
@@ -290,7 +290,7 @@ impl<'a> World<'a> {
         self.queue.push(at_us, Happening::Tick { node: index, life });
     }
 
-    /// Gives a replica something to handle, and does what it says.
+    /// Gives an input to a replica and performs its outputs.
     pub fn input(&mut self, index: usize, input: Input) {
         let node = &mut self.nodes[index];
         let now = node.now(self.now_us);
@@ -310,7 +310,7 @@ impl<'a> World<'a> {
         self.outputs = outputs;
     }
 
-    /// Begins to write what has come together, unless a write is under way.
+    /// Begins to write the queued records, unless a write is under way.
     fn write_more(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         if node.writing > 0 || node.unwritten.is_empty() {
@@ -350,7 +350,7 @@ impl<'a> World<'a> {
         self.finish_write(index);
     }
 
-    /// What was being written is on disk.
+    /// Handles the end of a write: the records are on disk.
     pub fn finish_write(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         let written = node.take_written();
@@ -392,7 +392,7 @@ impl<'a> World<'a> {
         self.send(from, to, session, envelope.message);
     }
 
-    /// Puts a message on its way; `session` is that of the client, if one sends or receives it.
+    /// Sends a message; `session` belongs to the client, if one sends or receives it.
     pub fn send(&mut self, from: usize, to: usize, session: u64, message: Message) {
         self.keep_for_late(from, to, session, &message);
         let is_far = self.is_far(from, to);
@@ -415,7 +415,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Which data centers a message goes between: a client is where its session is.
+    /// True if a message goes between data centers; a client is at its session's data center.
     fn is_far(&self, from: usize, to: usize) -> bool {
         let dc = |at: usize| match self.nodes.get(at) {
             Some(node) => node.dc,
@@ -425,7 +425,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Whether a message says more than where somebody is.
+/// True if a message carries more than progress vectors.
 fn is_telling(message: &Message) -> bool {
     match message {
         Message::KnownVecLocal(_) | Message::SiblingVecs(_) => false,
@@ -434,7 +434,7 @@ fn is_telling(message: &Message) -> bool {
     }
 }
 
-/// Whether it only may come in order, over a connection.
+/// True if the message must arrive in order over a connection.
 fn is_ordered(message: &Message) -> bool {
     matches!(message, Message::Group(GroupMessage::Consensus(_)))
 }

@@ -1,4 +1,4 @@
-//! When a process dies.
+//! The planned deaths of processes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,31 +7,30 @@ use std::time::Duration;
 use mingle_model::random::Random;
 use mingle_store::wrap::fault::Call;
 
-/// When a process dies, as seen from one call to a store.
+/// The moment of a process's death relative to a store call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Moment {
-    /// Just before the store hears of the call.
+    /// Just before the call reaches the store.
     Before,
-    /// Just after it has answered, before anyone has seen the answer.
+    /// Just after the store has answered, before the caller has seen the answer.
     After,
 }
 
-/// How often processes die, in calls out of a thousand, and what becomes of their last words.
+/// The rates of process deaths, in 1/1000 of the calls, and the fate of commits then under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeathRates {
-    /// Deaths just before a call.
+    /// The rate of deaths just before a call.
     pub before: u16,
-    /// Deaths just after a call.
+    /// The rate of deaths just after a call.
     pub after: u16,
-    /// Of commits that are on their way when their process dies, out of a thousand, how many
-    /// arrive all the same.
+    /// The rate, in 1/1000, at which commits under way arrive although their process has died.
     pub late: u16,
-    /// At most how much later they arrive.
+    /// The maximum delay of such commits.
     pub late_most: Duration,
 }
 
-/// At which calls processes die. Shared by the stores of a process and by its incarnations, and
-/// with whoever watches.
+/// The calls at which processes die. The stores of a process, its incarnations and observers share
+/// the plan.
 #[derive(Debug)]
 pub struct DeathPlan {
     state: Mutex<State>,
@@ -95,27 +94,29 @@ impl DeathPlan {
         self.state().is_on = is_on;
     }
 
-    /// How many calls there were.
+    /// Returns the number of calls so far.
     pub fn calls(&self) -> u64 {
         self.state().calls
     }
 
-    /// How many deaths there were, by kind of call.
+    /// Returns the number of deaths, by kind of call and moment.
     pub fn kills(&self) -> BTreeMap<(Call, Moment), u64> {
         self.state().kills.clone()
     }
 
-    /// How many commits arrived after the death of their process, or are on their way.
+    /// Returns the number of commits that arrived after the death of their process, or are under
+    /// way.
     pub fn late(&self) -> u64 {
         self.state().late
     }
 
-    /// Counts a call, and says whether the process dies of it.
+    /// Counts a call; returns the moment of death if the process dies of it.
     pub(super) fn next(&self, call: Call) -> Option<Moment> {
         let mut state = self.state();
         let index = state.calls;
         state.calls += 1;
-        // Drawn even when off, so that turning deaths off and on shifts nothing.
+        // The number is drawn even when deaths are off, so turning them off and on does not shift
+        // later draws.
         let drawn = state.random.below(1000) as u16;
         if !state.is_on {
             return None;
@@ -131,7 +132,8 @@ impl DeathPlan {
         Some(moment)
     }
 
-    /// How much later a commit arrives whose process has died, if it does.
+    /// Returns the delay with which a commit arrives after the death of its process, if it does
+    /// arrive.
     pub(super) fn arrival(&self) -> Option<Duration> {
         let mut state = self.state();
         let DeathRates { late, late_most, .. } = state.rates;

@@ -1,4 +1,4 @@
-//! A process: a world of its own around the simulated one.
+//! A process: a separate world inside the simulated one.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,18 +11,18 @@ use mingle_model::random::{Random, mix};
 use mingle_model::{Name, Time};
 use mingle_store::{BoxFuture, World};
 
-/// How often the time of day jumps.
+/// The rate and size of jumps of the time of day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockRates {
-    /// Once in so many looks at the clock; never if 0.
+    /// One reading of the clock in this many makes it jump; 0 for never.
     pub one_in: usize,
-    /// At most so far from the right time, either way.
+    /// The maximum distance from the right time, in either direction.
     pub most: Duration,
 }
 
 /// One incarnation of a process. Its time of day may be wrong and may go back; its
-/// [`World::elapsed`] is everyone's. Its tasks may hold it as it holds them, so whoever started it
-/// kills it in the end.
+/// [`World::elapsed`] is that of the simulated world. Its tasks and the process may hold references
+/// to each other, so its starter must kill it in the end.
 ///
 /// # Examples
 ///
@@ -49,14 +49,14 @@ struct Shared {
     incarnation: u64,
     seed: u64,
     rates: ClockRates,
-    /// The clock stays with the machine, whichever process runs on it.
+    /// The clock belongs to the machine: all incarnations share it.
     clock: Arc<Mutex<Clock>>,
     group: Mutex<Group>,
 }
 
 struct Clock {
     random: Random,
-    /// How far the time of day is from the right one, in milliseconds.
+    /// The distance of the time of day from the right one, in milliseconds.
     offset_ms: i64,
 }
 
@@ -65,13 +65,13 @@ struct Group {
     random: Random,
     next: u64,
     tasks: BTreeMap<u64, Arc<Mutex<Slot>>>,
-    /// Until when none of them goes on.
+    /// The time until which all tasks stand still.
     paused_until: Duration,
-    /// Who waits for the end.
+    /// The tasks that wait for the end of the process.
     mourners: Vec<Waker>,
 }
 
-/// Where a task is while nobody polls it.
+/// The place of a task while it is not being polled.
 struct Slot {
     future: Option<BoxFuture<'static, ()>>,
     waker: Option<Waker>,
@@ -82,7 +82,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Process {
-    /// The first incarnation of a process.
+    /// Starts the first incarnation of a process.
     pub fn start(
         outer: Arc<dyn World>,
         name: impl Into<Name>,
@@ -113,7 +113,7 @@ impl Process {
         Self { shared: Arc::new(Shared { outer, name, incarnation, seed, rates, clock, group }) }
     }
 
-    /// The next incarnation, on the same machine. This one is killed if it lives.
+    /// Starts the next incarnation on the same machine; kills this one if it lives.
     #[must_use]
     pub fn restart(&self) -> Self {
         self.kill();
@@ -128,42 +128,42 @@ impl Process {
         )
     }
 
-    /// Its name, the same for all incarnations.
+    /// Returns the process's name, which all incarnations share.
     pub fn name(&self) -> &Name {
         &self.shared.name
     }
 
-    /// The how manieth it is, from 1.
+    /// Returns the number of the incarnation, from 1.
     pub fn incarnation(&self) -> u64 {
         self.shared.incarnation
     }
 
-    /// Whether it was not killed yet.
+    /// True if the process has not been killed yet.
     pub fn is_alive(&self) -> bool {
         lock(&self.shared.group).is_alive
     }
 
-    /// The world outside, which goes on when the process dies.
+    /// Returns the outer world, which continues after the process dies.
     pub fn outer(&self) -> &Arc<dyn World> {
         &self.shared.outer
     }
 
-    /// Ends it: all of its tasks are dropped before this returns. The one that calls this, if it
-    /// is one of them, is dropped as soon as it gives way, and never polled again.
+    /// Kills the process: all of its tasks are dropped before this returns. A calling task of the
+    /// process itself is dropped as soon as it yields, and is never polled again.
     pub fn kill(&self) {
         let (tasks, mourners) = {
             let mut group = lock(&self.shared.group);
             group.is_alive = false;
             (std::mem::take(&mut group.tasks), std::mem::take(&mut group.mourners))
         };
-        // Without the lock: what is dropped may look at the process, or spawn in vain.
+        // The lock is released first: a dropped task may inspect the process, or try to spawn.
         for slot in tasks.into_values() {
             let (future, waker) = {
                 let mut slot = lock(&slot);
                 (slot.future.take(), slot.waker.take())
             };
             drop(future);
-            // The world outside lets go of the task when it looks at it.
+            // The outer world drops the task when it polls it.
             waker.into_iter().for_each(Waker::wake);
         }
         mourners.into_iter().for_each(Waker::wake);
@@ -182,21 +182,21 @@ impl Process {
         }))
     }
 
-    /// Lets none of its tasks go on for so long, as a machine does that swaps, or a runtime that
-    /// collects garbage. What they have sent and not heard of stays as far as it had come.
+    /// Stops all its tasks for `duration`, as a machine that swaps does, or a runtime that collects
+    /// garbage. Requests that they have sent keep their state.
     pub fn pause(&self, duration: Duration) {
         let until = self.elapsed() + duration;
         let mut group = lock(&self.shared.group);
         group.paused_until = group.paused_until.max(until);
     }
 
-    /// Moves the time of day by so many milliseconds, for this incarnation and all later ones.
+    /// Moves the time of day by `by_ms` milliseconds, for this and all later incarnations.
     pub fn jump(&self, by_ms: i64) {
         let mut clock = lock(&self.shared.clock);
         clock.offset_ms = clock.offset_ms.saturating_add(by_ms);
     }
 
-    /// Runs a future as a task of the process, and gives its result to whoever waits outside; none
+    /// Runs a future as a task of the process and returns its result to the caller outside; `None`
     /// if the process dies first.
     pub fn run<T: Send + 'static>(
         &self,
@@ -220,14 +220,14 @@ impl Process {
     }
 }
 
-/// What comes of a task that somebody waits for.
+/// The result of a task that a caller outside waits for.
 struct Answer<T> {
     result: Option<T>,
     is_over: bool,
     waker: Option<Waker>,
 }
 
-/// Tells whoever waits that the task has ended, in whatever way.
+/// Notifies the waiting caller when the task has ended in any way.
 struct Ending<T>(Arc<Mutex<Answer<T>>>);
 
 impl<T> Drop for Ending<T> {
@@ -240,12 +240,12 @@ impl<T> Drop for Ending<T> {
     }
 }
 
-/// A task as the world outside sees it.
+/// A task as the outer world sees it.
 struct Member {
     shared: Arc<Shared>,
     id: u64,
     slot: Arc<Mutex<Slot>>,
-    /// Wakes it when a pause is over.
+    /// Wakes the task at the end of a pause.
     pause: Option<BoxFuture<'static, ()>>,
 }
 
@@ -343,7 +343,7 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// Notes when it is dropped.
+    /// Records its own drop.
     struct Tail(Arc<Mutex<Vec<String>>>, String);
 
     impl Drop for Tail {
@@ -356,7 +356,7 @@ mod tests {
         Process::start(world.clone(), "p", 3, ClockRates::default())
     }
 
-    /// Tasks that count up each millisecond, and leave a word when they are dropped.
+    /// Starts tasks that count up each millisecond and log a line when they are dropped.
     fn count(process: &Process, log: &Arc<Mutex<Vec<String>>>, name: &str) {
         let (world, log, name) = (process.clone(), Arc::clone(log), name.to_owned());
         process.spawn(Box::pin(async move {

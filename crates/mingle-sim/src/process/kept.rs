@@ -1,4 +1,4 @@
-//! Rows that outlive the store that is open over them.
+//! Rows that outlive the store that has them open.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use mingle_store_embedded::storage::{Changes, Snapshot, Storage, StorageError};
 
 struct Kept(Arc<MemoryStorage>);
 
-/// Storage over rows that are kept elsewhere, as a disk keeps them.
+/// Creates a storage over rows kept elsewhere, as on a disk.
 pub fn kept(rows: &Arc<MemoryStorage>) -> Box<dyn Storage> {
     Box::new(Kept(Arc::clone(rows)))
 }

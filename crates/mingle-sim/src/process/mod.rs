@@ -1,15 +1,16 @@
 //! Processes that die, networks that part, and schedules of both that shrink.
 //!
-//! - `host`: [`Process`], a world of its own around the simulated one: its clock jumps, and all of
+//! - `host`: [`Process`], a separate world inside the simulated one: its clock jumps, and all of
 //!   its tasks can be killed at once.
-//! - `death`: when a process dies, counted in its calls to stores.
-//! - `mortal`: [`MortalStore`], through which a process calls a store, and past which nothing of a
-//!   dead one reaches it.
-//! - `restart`: [`RestartingStore`], a store that stops and starts again; `kept`: what it keeps.
+//! - `death`: the planned deaths of processes, counted in their calls to stores.
+//! - `mortal`: [`MortalStore`], the layer through which a process calls a store; no call of a dead
+//!   process passes it.
+//! - `restart`: [`RestartingStore`], a store that stops and restarts; `kept`: the data that it
+//!   keeps.
 //! - `partition`: [`Partitions`], the cuts of a network over virtual time, between replicas and
 //!   between processes and stores.
-//! - `schedule`: [`Event`], all that happens in a run, as data.
-//! - `shrink`: from a schedule that fails to a smaller one that fails too.
+//! - `schedule`: [`Event`], all events of a run, as data.
+//! - `shrink`: reduces a failing schedule to a smaller one that still fails.
 
 mod death;
 mod host;

@@ -1,4 +1,4 @@
-//! A store as a process that may die calls it.
+//! A store as seen by a process that may die.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,12 +11,13 @@ use mingle_store::{BoxFuture, Commit, Committed, DataStore, StoreError, Transact
 use super::death::{DeathPlan, Moment};
 use super::host::Process;
 
-/// The layer through which a process dies as planned. Nothing that a dead process does reaches the
-/// store: its calls never return. What it did before has happened; a call on its way when it dies
-/// has been heard or not, as far as `inner` had come with it. The exception are commits that the
-/// plan lets arrive later, as a network would.
+/// The layer through which a process dies as planned. No later action of a dead process reaches the
+/// store: its calls never return. Its earlier actions have happened; a call under way at the time
+/// of death takes effect or not, depending on its progress in `inner`. The exception are commits
+/// that the plan delivers later, as a network would.
 ///
-/// Only tasks of the process may call it: whoever else does waits for ever after its death.
+/// Only tasks of the process may call it: any other caller waits for ever after the process's
+/// death.
 #[derive(Clone)]
 pub struct MortalStore {
     process: Process,
@@ -24,7 +25,7 @@ pub struct MortalStore {
 }
 
 impl MortalStore {
-    /// What `process` sees of `inner`.
+    /// Creates the view that `process` has of `inner`.
     pub fn new(
         inner: Arc<dyn DataStore>,
         process: Process,
@@ -71,8 +72,7 @@ impl Layer for MortalStore {
     }
 }
 
-/// A commit that is dropped before it is answered because its process has died: it may arrive all
-/// the same.
+/// A commit that is dropped before its answer because its process has died; it may still arrive.
 struct OnItsWay {
     work: Option<BoxFuture<'static, Result<Committed, StoreError>>>,
     life: MortalStore,
@@ -102,7 +102,7 @@ impl Drop for OnItsWay {
             let sleep = outer.sleep(later);
             outer.spawn(Box::pin(async move {
                 sleep.await;
-                // Whatever came of it, nobody hears.
+                // No caller gets the result.
                 let _unheard = work.await;
             }));
         }

@@ -1,7 +1,7 @@
 //! Networks that part, over virtual time.
 //!
 //! The ends of a link have names: `inboxes/r2` is a replica of a store, `accounts` a store of one
-//! copy, `p1` a process. A cut at `inboxes` cuts all its replicas off, and `*` is everyone.
+//! copy, `p1` a process. A cut at `inboxes` cuts off all its replicas, and `*` matches every end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,36 +16,37 @@ mod tests;
 
 pub use store::PartitionedStore;
 
-/// For some time nothing gets from one end to the other. The way back is a cut of its own.
+/// A time in which no message gets from one end to the other. The reverse direction needs its own
+/// cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Whose messages are lost.
+    /// The sender of the lost messages.
     pub from: Name,
-    /// Whom they do not reach.
+    /// The receiver that they do not reach.
     pub to: Name,
-    /// When it begins, in the world's elapsed time.
+    /// The begin, in the world's elapsed time.
     pub since: Duration,
-    /// When it is over.
+    /// The end.
     pub until: Duration,
 }
 
-/// How a network parts.
+/// The rates of a network's partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionRates {
     /// The ends of each link that may be cut.
     pub links: Vec<(Name, Name)>,
-    /// How many partitions there are.
+    /// The number of partitions.
     pub count: usize,
-    /// They begin within this time.
+    /// The time within which they begin.
     pub within: Duration,
-    /// At most how long one lasts.
+    /// The maximum duration of one.
     pub longest: Duration,
-    /// Of a thousand partitions, how many cut one way alone.
+    /// The number of partitions in 1,000 that cut one direction alone.
     pub one_way: u16,
 }
 
 impl PartitionRates {
-    /// The cuts of a seed, in order of their beginnings.
+    /// Draws the cuts of a seed, in order of their begin.
     ///
     /// # Examples
     ///
@@ -93,12 +94,12 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// These cuts, by the time of this world.
+    /// Creates the partitions from these cuts, on the time of this world.
     pub fn new(world: Arc<dyn World>, cuts: Vec<Cut>) -> Arc<Self> {
         Arc::new(Self { world, cuts: Mutex::new(cuts) })
     }
 
-    /// The cuts of a seed.
+    /// Creates the partitions that a seed draws.
     pub fn seeded(world: Arc<dyn World>, seed: u64, rates: &PartitionRates) -> Arc<Self> {
         Self::new(world, rates.draw(seed))
     }
@@ -112,12 +113,12 @@ impl Partitions {
         self.lock().push(cut);
     }
 
-    /// Mends all links, and lets none be cut any more.
+    /// Mends all links and prevents further cuts.
     pub fn heal(&self) {
         self.lock().clear();
     }
 
-    /// Whether messages get from one end to the other now.
+    /// True if messages get from one end to the other now.
     pub fn is_up(&self, from: &str, to: &str) -> bool {
         let now = self.world.elapsed();
         let cuts = self.lock();
@@ -128,19 +129,19 @@ impl Partitions {
         })
     }
 
-    /// The links between replicas of this store.
+    /// Returns the links between the replicas of this store.
     pub fn links(self: &Arc<Self>, store: impl Into<Name>) -> Arc<StoreLinks> {
         Arc::new(StoreLinks { partitions: Arc::clone(self), store: store.into() })
     }
 }
 
-/// Whether a cut at `end` concerns `node`.
+/// True if a cut at `end` includes `node`.
 fn is_within(node: &str, end: &str) -> bool {
     end == "*"
         || node.strip_prefix(end).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The name of a replica's end; a store of one copy has its own.
+/// Returns the name of a replica's end; the end of a store with one copy has the store's name.
 fn node(store: &str, replica: Option<&str>) -> String {
     replica.map_or_else(|| store.to_owned(), |replica| format!("{store}/{replica}"))
 }

@@ -1,5 +1,4 @@
-//! A store whose server stops and starts again: what it acknowledged is kept, what was in progress
-//! is lost.
+//! A store whose server stops and restarts: acknowledged data is kept, work in progress is lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use mingle_store::{
     BoxFuture, Capabilities, DataStore, Outcome, Session, StoreError, Transaction, World,
 };
 
-/// Opens a store over what is kept of it.
+/// A function that opens a store over the kept data.
 pub type Reopen = Box<dyn Fn() -> Arc<dyn DataStore> + Send + Sync>;
 
 /// A store that can be restarted.
@@ -23,9 +22,9 @@ pub struct RestartingStore {
 
 struct Server {
     inner: Arc<dyn DataStore>,
-    /// The how manieth start it is.
+    /// The number of the current start.
     generation: u64,
-    /// When it is up again.
+    /// The time at which it is up again.
     up_at: Duration,
 }
 
@@ -34,7 +33,7 @@ fn lock(server: &Mutex<Server>) -> MutexGuard<'_, Server> {
 }
 
 impl RestartingStore {
-    /// A store that `reopen` opens each time.
+    /// Creates a store that `reopen` opens at each start.
     pub fn new(reopen: Reopen, world: Arc<dyn World>) -> Arc<Self> {
         let inner = reopen();
         let capabilities = inner.capabilities().clone();
@@ -42,7 +41,7 @@ impl RestartingStore {
         Arc::new(Self { reopen, capabilities, world, running: Arc::new(Mutex::new(server)) })
     }
 
-    /// Stops the store, and starts it again after so long.
+    /// Stops the store and restarts it after `down`.
     pub fn restart(&self, down: Duration) {
         let inner = (self.reopen)();
         let mut server = lock(&self.running);

@@ -1,7 +1,7 @@
-//! All that happens in a run, as data.
+//! All events of a run, as data.
 //!
-//! A run draws its schedule from a seed, and is then a function of it: a schedule with some events
-//! taken out is one too, so one that fails can be shrunk.
+//! A run draws its schedule from a seed and is then a function of it. A schedule without some of
+//! its events is a valid schedule too, so a failing one can be shrunk.
 
 use std::time::Duration;
 
@@ -11,72 +11,72 @@ use mingle_store::wrap::fault::{Call, Fault};
 use super::death::Moment;
 use super::partition::Cut;
 
-/// Something that happens; `C` is what clients call.
+/// An event; `C` is the type of the clients' calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<C> {
     /// A client calls.
     Call {
-        /// When, in elapsed time.
+        /// The time, in elapsed time.
         at: Duration,
-        /// Which client.
+        /// The index of the client.
         client: usize,
-        /// What.
+        /// The call.
         call: C,
     },
     /// A process dies at one of its calls to stores.
     Die {
-        /// Which process.
+        /// The name of the process.
         process: Name,
-        /// At the how manieth call, from 0, over all stores and incarnations.
+        /// The index of the call, from 0, over all stores and incarnations.
         call: u64,
-        /// Before or after it.
+        /// The moment: before or after the call.
         moment: Moment,
     },
-    /// A process dies at some time, whatever it does.
+    /// A process dies at a given time, during any activity.
     Kill {
-        /// When, in elapsed time.
+        /// The time, in elapsed time.
         at: Duration,
-        /// Which process.
+        /// The name of the process.
         process: Name,
     },
-    /// None of a process's tasks goes on for some time.
+    /// All tasks of a process stand still for some time.
     Pause {
-        /// When, in elapsed time.
+        /// The time, in elapsed time.
         at: Duration,
-        /// Which process.
+        /// The name of the process.
         process: Name,
-        /// For how long.
+        /// The duration.
         lasts: Duration,
     },
     /// A link is cut.
     Cut(Cut),
     /// A machine's time of day jumps.
     Jump {
-        /// When, in elapsed time.
+        /// The time, in elapsed time.
         at: Duration,
-        /// Whose.
+        /// The name of the process on the machine.
         process: Name,
-        /// By so many milliseconds.
+        /// The jump in milliseconds.
         by_ms: i64,
     },
-    /// A store stops, and starts again.
+    /// A store stops and restarts.
     Restart {
-        /// When, in elapsed time.
+        /// The time, in elapsed time.
         at: Duration,
-        /// Which store.
+        /// The name of the store.
         store: Name,
-        /// How long it is away.
+        /// The time until the restart.
         down: Duration,
     },
     /// A call to a store goes wrong.
     Fault {
-        /// Which store.
+        /// The name of the store.
         store: Name,
-        /// Which kind of call.
+        /// The kind of call.
         call: Call,
-        /// The how manieth of that kind, from 0.
+        /// The index among the calls of that kind, from 0.
         index: u64,
-        /// What goes wrong.
+        /// The fault.
         fault: Fault,
     },
 }
@@ -86,7 +86,7 @@ pub enum Event<C> {
 pub struct Schedule<C>(pub Vec<Event<C>>);
 
 impl<C> Schedule<C> {
-    /// What one client calls, and when, in order of time.
+    /// Returns the calls of one client with their times, in order of time.
     pub fn calls(&self, client: usize) -> Vec<(Duration, &C)> {
         let mut calls: Vec<(Duration, &C)> = self
             .0
@@ -100,7 +100,7 @@ impl<C> Schedule<C> {
         calls
     }
 
-    /// At which of its calls a process dies: what [`super::DeathPlan::scripted`] takes.
+    /// Returns the calls at which a process dies, as [`super::DeathPlan::scripted`] takes them.
     pub fn deaths(&self, process: &str) -> Vec<(u64, Moment)> {
         let death = |event: &Event<C>| match event {
             Event::Die { process: of, call, moment } if **of == *process => Some((*call, *moment)),
@@ -109,7 +109,7 @@ impl<C> Schedule<C> {
         self.0.iter().filter_map(death).collect()
     }
 
-    /// When a process dies whatever it does, in order.
+    /// Returns the times at which a process is killed, in order.
     pub fn kills(&self, process: &str) -> Vec<Duration> {
         let kill = |event: &Event<C>| match event {
             Event::Kill { at, process: of } if **of == *process => Some(*at),
@@ -120,7 +120,7 @@ impl<C> Schedule<C> {
         kills
     }
 
-    /// When a process pauses, and for how long, in order.
+    /// Returns the times and durations of a process's pauses, in order of time.
     pub fn pauses(&self, process: &str) -> Vec<(Duration, Duration)> {
         let pause = |event: &Event<C>| match event {
             Event::Pause { at, process: of, lasts } if **of == *process => Some((*at, *lasts)),
@@ -131,7 +131,7 @@ impl<C> Schedule<C> {
         pauses
     }
 
-    /// What is cut: what [`super::Partitions::new`] takes.
+    /// Returns the cuts, as [`super::Partitions::new`] takes them.
     pub fn cuts(&self) -> Vec<Cut> {
         let cut = |event: &Event<C>| match event {
             Event::Cut(cut) => Some(cut.clone()),
@@ -140,7 +140,7 @@ impl<C> Schedule<C> {
         self.0.iter().filter_map(cut).collect()
     }
 
-    /// When a process's time of day jumps, and by how many milliseconds, in order of time.
+    /// Returns the jumps of a process's time of day, in milliseconds, in order of time.
     pub fn jumps(&self, process: &str) -> Vec<(Duration, i64)> {
         let jump = |event: &Event<C>| match event {
             Event::Jump { at, process: of, by_ms } if **of == *process => Some((*at, *by_ms)),
@@ -151,7 +151,7 @@ impl<C> Schedule<C> {
         jumps
     }
 
-    /// When a store stops, and for how long, in order of time.
+    /// Returns the times and durations of a store's stops, in order of time.
     pub fn restarts(&self, store: &str) -> Vec<(Duration, Duration)> {
         let restart = |event: &Event<C>| match event {
             Event::Restart { at, store: of, down } if **of == *store => Some((*at, *down)),
@@ -162,7 +162,7 @@ impl<C> Schedule<C> {
         restarts
     }
 
-    /// Which calls of a store go wrong: what `FaultPlan::scripted` takes.
+    /// Returns the faulty calls of a store, as `FaultPlan::scripted` takes them.
     pub fn faults(&self, store: &str) -> Vec<(Call, u64, Fault)> {
         let fault = |event: &Event<C>| match event {
             Event::Fault { store: of, call, index, fault } if **of == *store => {

@@ -1,22 +1,23 @@
-//! From a schedule that fails to a smaller one that fails too.
+//! The reduction of a failing schedule to a smaller one that still fails.
 
-/// A schedule from which nothing more could be taken.
+/// The result of shrinking a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shrunk<E> {
-    /// What is left of it.
+    /// The remaining events.
     pub events: Vec<E>,
-    /// How that fails.
+    /// The failure of the remaining schedule.
     pub failure: String,
-    /// How many runs it took.
+    /// The number of runs used.
     pub runs: usize,
-    /// Whether it fails no longer without any one of its events. Else the runs were used up.
+    /// True if no single event can be removed without losing the failure; otherwise the runs were
+    /// used up.
     pub is_minimal: bool,
 }
 
-/// Takes events out of a schedule as long as it fails, larger pieces first (Zeller and
+/// Removes events from a schedule while it still fails, larger pieces first (Zeller and
 /// Hildebrandt, "Simplifying and isolating failure-inducing input", 2002). `fails` runs a schedule
-/// from the start, and says how it fails, if it does so in the way that is looked for; it is asked
-/// at most `runs_max` times. None if the schedule as given does not fail.
+/// from the start and returns the failure if it is of the wanted kind; it is called at most
+/// `runs_max` times. Returns `None` if the given schedule does not fail.
 ///
 /// # Examples
 ///
@@ -52,8 +53,8 @@ pub fn shrink<E: Clone>(
     }
 }
 
-/// Tries to do without each piece of this size in turn, from the end; false once the runs are used
-/// up. What happened last is most often without effect, and takes what depends on it along.
+/// Tries to remove each piece of this size in turn, from the end; false once the runs are used up.
+/// The last events most often have no effect, and they depend on earlier ones.
 fn sweep<E: Clone>(
     shrunk: &mut Shrunk<E>,
     size: usize,
@@ -83,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails if all of these are there, in this order.
+    /// Returns a function that fails if all of these are present in this order.
     fn needs(needed: &[u64]) -> impl Fn(&[u64]) -> Option<String> {
         move |events: &[u64]| {
             let mut events = events.iter();
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_others_need_goes_after_them() {
-        // 8 is of use only where 5 is: a restart and the kill before it, say.
+        // 8 has an effect only together with 5, as a restart with the kill before it.
         let mut fails = |events: &[u64]| {
             let fits = events.contains(&5) || !events.contains(&8);
             (fits && events.contains(&9)).then(|| "nine".to_owned())

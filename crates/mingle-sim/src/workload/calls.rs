@@ -1,4 +1,4 @@
-//! What clients call, and what each call reads and writes.
+//! The clients' calls, and the reads and writes of each call.
 
 use mingle_model::random::Random;
 use mingle_model::{Ref, Value};
@@ -6,64 +6,64 @@ use mingle_model::{Ref, Value};
 /// The transactions of the simulated program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// One store, with reads.
+    /// Visits one store, with reads.
     Deposit,
-    /// One strong store, blind.
+    /// Writes one strong store without reading.
     Credit,
-    /// One causal store, blind.
+    /// Writes one causal store without reading.
     Note,
-    /// The other one.
+    /// Writes the other causal store without reading.
     Pin,
-    /// Two stores.
+    /// Visits two stores.
     Transfer,
-    /// Three stores, blind.
+    /// Visits three stores without reading.
     Send,
-    /// Four stores.
+    /// Visits four stores.
     Order,
-    /// Three stores, with a read in the middle.
+    /// Visits three stores, with a read in the middle.
     Post,
-    /// Two causal stores.
+    /// Visits two causal stores.
     Swap,
     /// Reads all stores.
     Look,
-    /// Reads one store each.
+    /// Reads one store.
     ReadAccount,
     /// Reads one store.
     ReadBoard,
     /// Reads one store.
     ReadInbox,
-    /// Isolated, writes both strong stores.
+    /// Is isolated and writes both strong stores.
     Both,
-    /// Isolated, reads the first and writes the second.
+    /// Is isolated, reads the first strong store and writes the second.
     BankToShop,
-    /// Isolated, writes the first and reads the second.
+    /// Is isolated, writes the first strong store and reads the second.
     ShopToBank,
-    /// Endorses.
+    /// Endorses a value.
     Claim,
-    /// Isolated, writes a strong store and a weak one.
+    /// Is isolated and writes a strong store and a weak one.
     Announce,
-    /// Endorses what decides about the second store that it writes.
+    /// Endorses the value that decides the write at its second store.
     Vouch,
 }
 
 /// The stores of the simulated program, in the order in which transactions visit them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Store {
-    /// Linearizable.
+    /// A linearizable store.
     Bank,
-    /// Linearizable.
+    /// A linearizable store.
     Shop,
-    /// Causal.
+    /// A causal store.
     Wall,
-    /// Causal.
+    /// A causal store.
     Feed,
 }
 
 impl Store {
-    /// All of them, in order.
+    /// All stores, in order.
     pub const ALL: [Self; 4] = [Self::Bank, Self::Shop, Self::Wall, Self::Feed];
 
-    /// Its name in the program.
+    /// Returns the store's name in the program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bank => "bank",
@@ -73,38 +73,38 @@ impl Store {
         }
     }
 
-    /// Whether it may have replicas.
+    /// True if the store may have replicas.
     pub fn is_causal(self) -> bool {
         matches!(self, Self::Wall | Self::Feed)
     }
 }
 
-/// An object with a log of who wrote it.
+/// An object with a log of the calls that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Object {
-    /// At the bank.
+    /// An object at the bank.
     Account(u8),
-    /// At the bank.
+    /// An object at the bank.
     Slot(u8),
-    /// At the shop.
+    /// An object at the shop.
     Shelf(u8),
-    /// At the wall.
+    /// An object at the wall.
     Board(u8),
-    /// At the feed.
+    /// An object at the feed.
     Inbox(u8),
 }
 
-/// So many objects of each kind there are, at most.
+/// The maximum number of objects of each kind.
 pub const OBJECTS: u8 = 3;
 
 impl Object {
-    /// All objects.
+    /// Returns all objects.
     pub fn all() -> impl Iterator<Item = Self> {
         let kinds = [Self::Account, Self::Slot, Self::Shelf, Self::Board, Self::Inbox];
         kinds.into_iter().flat_map(|kind| (0..OBJECTS).map(kind))
     }
 
-    /// Where it lives.
+    /// Returns the store of the object.
     pub fn store(self) -> Store {
         match self {
             Self::Account(_) | Self::Slot(_) => Store::Bank,
@@ -114,7 +114,7 @@ impl Object {
         }
     }
 
-    /// Its name in the program.
+    /// Returns the name of the object's class in the program.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Account(_) => "Account",
@@ -125,7 +125,7 @@ impl Object {
         }
     }
 
-    /// The object as a program names it.
+    /// Returns the reference by which a program names the object.
     pub fn to_ref(self) -> Ref {
         let (Self::Account(n) | Self::Slot(n) | Self::Shelf(n) | Self::Board(n) | Self::Inbox(n)) =
             self;
@@ -133,12 +133,12 @@ impl Object {
     }
 }
 
-/// A call, and the objects it names.
+/// A call and the objects that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCall {
-    /// Which transaction.
+    /// The transaction.
     pub kind: Kind,
-    /// The account, or of a claim the slot.
+    /// The account, or the slot of a claim.
     pub account: u8,
     /// The shelf.
     pub shelf: u8,
@@ -146,38 +146,40 @@ pub struct ClientCall {
     pub board: u8,
     /// The inbox.
     pub inbox: u8,
-    /// What it leaves wherever it writes; its own, and a number.
+    /// The mark that it leaves in each log it writes; unique to the call, and a number.
     pub tag: u32,
-    /// The caller goes away after so many milliseconds.
+    /// The time after which the caller goes away, in milliseconds.
     pub patience_ms: Option<u32>,
-    /// The caller waits no longer than until this store has committed.
+    /// The store after whose commit the caller stops waiting.
     pub until: Option<Store>,
-    /// It begins from the same token as the call before it, as if both had been sent at once.
+    /// True if it begins from the same token as the previous call, as if both had been sent at
+    /// once.
     pub is_twin: bool,
-    /// The client has moved to this replica, from 0.
+    /// The replica, from 0, to which the client has moved.
     pub moves_to: Option<u8>,
-    /// It goes to this process, from 0, instead of the client's own.
+    /// The process, from 0, that gets the call instead of the client's own.
     pub process: Option<u8>,
-    /// It has a key: made again, it is the same call.
+    /// True if the call has a key: a repetition with the key is the same call.
     pub is_keyed: bool,
-    /// Once it has ended it is made again, by its key, at this process, from 0.
+    /// The process, from 0, at which the finished call is repeated by its key.
     pub again: Option<u8>,
 }
 
-/// What a call does at one store: first the objects whose logs it reads and gives back, then those
-/// that it writes.
+/// The actions of a call at one store: it reads and returns the logs of some objects, then writes
+/// some objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// Where.
+    /// The store.
     pub store: Store,
-    /// Its log is part of the result.
+    /// The object whose log is part of the result.
     pub reads: Option<Object>,
-    /// Objects in whose log the tag is afterwards.
+    /// The objects whose logs contain the tag afterwards.
     pub writes: Vec<Object>,
 }
 
 impl ClientCall {
-    /// Draws a call. `objects` is how many of each kind are in use: the fewer, the more they meet.
+    /// Draws a call. `objects` is the number of objects of each kind in use: fewer objects give
+    /// more conflicts.
     pub fn draw(random: &mut Random, mix: &[Kind], objects: u8, tag: u32) -> Self {
         let pick = |random: &mut Random| random.below(usize::from(objects)) as u8;
         let kind = mix[random.below(mix.len())];
@@ -203,7 +205,7 @@ impl ClientCall {
         call
     }
 
-    /// What it does, store after store.
+    /// Returns the visits of the call, in the order of the stores.
     pub fn visits(&self) -> Vec<Visit> {
         let account = Object::Account(self.account);
         let slot = Object::Slot(self.account);
@@ -245,17 +247,17 @@ impl ClientCall {
         }
     }
 
-    /// All objects that it writes.
+    /// Returns all objects that the call writes.
     pub fn writes(&self) -> Vec<Object> {
         self.visits().into_iter().flat_map(|visit| visit.writes).collect()
     }
 
-    /// The tag as it stands in logs.
+    /// Returns the tag as it appears in logs.
     pub fn tag_text(&self) -> String {
         self.tag.to_string()
     }
 
-    /// The transaction's name in the program.
+    /// Returns the transaction's name in the program.
     pub fn name(&self) -> &'static str {
         match self.kind {
             Kind::Deposit => "deposit",
@@ -280,7 +282,7 @@ impl ClientCall {
         }
     }
 
-    /// Its arguments, in order.
+    /// Returns the arguments of the call, in order.
     pub fn arguments(&self) -> Vec<Value> {
         let account = Value::Ref(Object::Account(self.account).to_ref());
         let shelf = Value::Ref(Object::Shelf(self.shelf).to_ref());
@@ -307,26 +309,26 @@ impl ClientCall {
         }
     }
 
-    /// Whether its transaction is declared `isolated`.
+    /// True if its transaction is declared `isolated`.
     pub fn is_isolated(&self) -> bool {
         matches!(self.kind, Kind::Both | Kind::BankToShop | Kind::ShopToBank | Kind::Announce)
     }
 
-    /// Whether its balance of the account grows by one.
+    /// True if it increases the account's balance by one.
     pub fn is_deposit(&self) -> bool {
         matches!(self.kind, Kind::Deposit | Kind::Transfer | Kind::Order)
     }
 
-    /// Whether it leaves the same mark at wall and feed.
+    /// True if it leaves the same mark at wall and feed.
     pub fn marks(&self) -> bool {
         matches!(self.kind, Kind::Order | Kind::Post)
     }
 }
 
-/// A slot has so many places.
+/// The number of places of a slot.
 pub const PLACES: i64 = 4;
 
-/// Mixes of transactions: a seed has one of them.
+/// The mixes of transactions; a seed uses one of them.
 pub const MIXES: [&[Kind]; 6] = [
     &[
         Kind::Deposit,

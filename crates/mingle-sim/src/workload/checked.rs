@@ -1,7 +1,7 @@
-//! Histories of a run for `mingle-checker`: what clients saw of each store.
+//! Histories of a run for `mingle-checker`: the clients' observations of each store.
 //!
-//! A log tells more than a register, but it holds one: its last entry is what a register would
-//! read as, since both order concurrent writes alike.
+//! A log holds more than a register, but it contains one: its last entry is the value that a
+//! register would have, since both order concurrent writes alike.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::history::{End, History, Operation};
 use super::promises::Broken;
 use crate::recorded::history_of;
 
-/// Checks the histories of all stores against the models of their levels.
+/// Checks the histories of all stores against the models of their consistency levels.
 ///
 /// # Errors
 ///
-/// The first one that is violated, with the smallest counterexample.
+/// The first violated model, with the smallest counterexample.
 pub fn models(history: &History, events: &[Event]) -> Result<(), Broken> {
     for store in [Store::Bank, Store::Shop] {
         let recorded = history_of(events, store.name(), Level::Linearizable);
@@ -50,7 +50,7 @@ fn broken(store: Store, how: String) -> Broken {
     Broken { promise: "P1 checked history", how: format!("at {}: {how}", store.name()) }
 }
 
-/// What clients saw of one store.
+/// Builds the history of one store from the clients' observations.
 fn seen(history: &History, store: Store) -> Result<Checked, Broken> {
     let mut transactions = Vec::new();
     for (index, operation) in history.operations.iter().enumerate() {
@@ -73,7 +73,7 @@ fn transaction(index: usize, operation: &Operation, store: Store, steps: Vec<Ste
         _ => false,
     };
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    // A twin began before the call that it stands behind had ended.
+    // A twin began before the call that precedes it had ended.
     let session = if operation.call.is_twin { 1_000 + index } else { operation.client };
     Transaction {
         id: index as i64,
@@ -86,7 +86,8 @@ fn transaction(index: usize, operation: &Operation, store: Store, steps: Vec<Ste
     }
 }
 
-/// What an operation did at a store, if it did anything there in the end, as if the logs had no other tags than these.
+/// Returns the steps of an operation at a store, if it took effect there, as if the logs contained
+/// only the tags that the filter accepts.
 pub(super) fn steps(
     history: &History,
     operation: &Operation,
@@ -123,13 +124,13 @@ pub(super) fn steps(
     steps
 }
 
-/// A step at a register of its value's own. Who reads it comes after who wrote it, and that says
-/// nothing of the other writes of the object.
+/// Turns a step into one at a register of its own for the value. The reader of a value then comes
+/// after its writer, and nothing follows about other writes of the object.
 fn alone(step: Step) -> Step {
     Step { key: 100 * (1 + step.value) + step.key, ..step }
 }
 
-/// Reads of everything at every replica, when all was quiet.
+/// Returns reads of all objects at every replica after the run became quiet.
 fn finals(history: &History, store: Store) -> Vec<Transaction> {
     let replicas = history.finals.values().map(Vec::len).max().unwrap_or(0);
     let first = history.operations.len();
@@ -155,7 +156,7 @@ fn finals(history: &History, store: Store) -> Vec<Transaction> {
     (0..replicas).map(read).filter(|read| !read.operations.is_empty()).collect()
 }
 
-/// Some entries are a tag and what was drawn with it.
+/// Returns the tag of an entry; some entries are a tag followed by a drawn value.
 fn tag_of(entry: &str) -> &str {
     entry.split(' ').next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Clients: their calls one after another, and what they have to show between them.
+//! Clients: their consecutive calls, and the session tokens that they pass between them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn key() -> SessionKey {
     SessionKey::new([7; 32])
 }
 
-/// One client: its calls one after another, and what it has to show between them.
+/// Runs one client: its consecutive calls, and the token that it passes from one to the next.
 pub(super) async fn client_calls(
     stage: Arc<Stage>,
     client: usize,
@@ -24,14 +24,14 @@ pub(super) async fn client_calls(
 ) {
     let replica = format!("r{}", 1 + client % stage.setup.lived_in);
     let mut tokens = vec![Session::at(replica.as_str()).token(&key())];
-    // What ended before, and what the last call began with.
+    // The earlier calls, and the token and calls with which the last call began.
     let (mut after, mut before): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut base = tokens.clone();
     let mut twin: Option<(Vec<usize>, Vec<String>)> = None;
     for (at, call) in calls {
         let now = stage.world.elapsed();
         stage.world.sleep(at.saturating_sub(now)).await;
-        // A twin begins with what the call before it began with.
+        // A twin begins with the token of the previous call's begin.
         let (with, seen) = if call.is_twin {
             (base.clone(), before.clone())
         } else {
@@ -53,7 +53,7 @@ pub(super) async fn client_calls(
     }
 }
 
-/// Makes a call, and notes how it ended; gives its index and the token afterwards.
+/// Makes a call and records its end; returns its index and the token afterwards.
 async fn one_call(
     stage: &Arc<Stage>,
     client: usize,
@@ -80,7 +80,7 @@ async fn one_call(
     (operations.len() - 1, token)
 }
 
-/// An answer; none if the caller went away before, or its process died.
+/// An answer; `None` if the caller went away first or its process died.
 type Answered = Option<Result<CallReport, Error>>;
 
 /// Makes a call once, at a process.
@@ -124,9 +124,10 @@ fn end_of(call: &ClientCall, answer: Option<&Result<CallReport, Error>>) -> End 
     }
 }
 
-/// Makes a call again by its key, at another process, where that is the same call: it has taken effect, or may have.
-/// A caller that was answered has a fresh session by then; one that was not still has the one it began with. The key
-/// stands where the call writes first; at a store whose replicas do not agree it need not be known yet.
+/// Repeats a call by its key at another process, if that is the same call: it has taken effect, or
+/// may have. A caller that was answered has a fresh session by then; an unanswered one still has
+/// the session it began with. The key is stored where the call writes first; at a store whose
+/// replicas do not agree it need not be known yet.
 async fn again(
     stage: &Arc<Stage>,
     call: &ClientCall,
@@ -170,7 +171,7 @@ async fn again(
     })
 }
 
-/// How many of a call's visits its caller has waited for.
+/// Returns the number of the call's visits that its caller has waited for.
 fn visited(call: &ClientCall, report: &mingle::CallReport) -> usize {
     let stores: Vec<&Name> =
         report.phases.iter().filter_map(|phase| phase.store.as_ref()).collect();
@@ -180,7 +181,7 @@ fn visited(call: &ClientCall, report: &mingle::CallReport) -> usize {
         .count()
 }
 
-/// Awaits a future for so long; then lets it go.
+/// Awaits a future for a limited time, then drops it.
 async fn within<T>(
     world: &Arc<dyn World>,
     patience: Option<Duration>,

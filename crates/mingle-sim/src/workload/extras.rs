@@ -1,8 +1,8 @@
-//! What one of seven seeds goes through besides: keyed calls that are repeated, another program after a restart,
+//! Extra events of one seed in seven: repeated keyed calls, another program after a restart,
 //! eventual stores in the middle of the order, and transactions that the mixes do not have.
 //!
-//! It is drawn from a generator of its own, and only for these seeds, so that all other seeds stay as they are: those
-//! with which planted faults were found among them.
+//! A separate generator draws them for these seeds only, so all other seeds stay unchanged,
+//! including those that found planted faults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::calls::{ClientCall, Kind, Store};
 use super::setup::{Plan, Setup};
 use crate::process::{Cut, Event};
 
-/// Of so many seeds, the one that leaves this remainder.
+/// The divisor, and the remainder that selects a seed.
 const EVERY: (u64, u64) = (7, 5);
 
-/// Calls that come on top happen within this time.
+/// The time within which the additional calls happen.
 const BUSY: Duration = Duration::from_secs(18);
 
-/// The transactions that only extras have, and some that they meet.
+/// The transactions that only extras have, and some that conflict with them.
 const MIX: &[Kind] = &[
     Kind::Announce,
     Kind::Announce,
@@ -31,12 +31,12 @@ const MIX: &[Kind] = &[
     Kind::Look,
 ];
 
-/// What a set-up has besides.
+/// The extras of a setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// Processes run two texts of the program side by side, and come back with the other one.
+    /// True if processes run two texts of the program side by side and restart with the other one.
     pub changes_program: bool,
-    /// The wall is eventual too, if the feed is: it stands in the middle of the order.
+    /// True if the wall is eventual too when the feed is; the wall is in the middle of the order.
     pub has_eventual_wall: bool,
 }
 
@@ -74,7 +74,7 @@ pub fn add(seed: u64, setup: &mut Setup, events: &mut Vec<Event<ClientCall>>) {
     }
 }
 
-/// How often what a plan has goes wrong in combination, whatever its seed.
+/// Counts the combinations of faults and features in a plan, for any seed.
 pub fn counts(plan: &Plan) -> BTreeMap<String, u64> {
     let cuts = plan.schedule.cuts();
     let is_one_way = |cut: &&Cut| {

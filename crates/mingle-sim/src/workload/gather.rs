@@ -1,4 +1,4 @@
-//! What a run leaves: what is in the stores when all is quiet, and how often what happened.
+//! The remains of a run: the stores' contents after it became quiet, and the coverage counts.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::calls::Object;
 use super::history::{Final, History};
 use super::stage::{Stage, lock};
 
-/// What is left in the end.
+/// Collects the history with the final contents.
 pub(super) async fn gather(stage: &Stage) -> History {
     let mut history = History {
         operations: lock(&stage.operations).clone(),
@@ -34,7 +34,7 @@ pub(super) async fn gather(stage: &Stage) -> History {
     history
 }
 
-/// Whether some transaction waits for an operator.
+/// True if some transaction waits for an operator.
 pub(super) async fn has_parked(stage: &Stage) -> bool {
     let parked = Read::Records { kind: RecordKind::Parked, from: [].as_slice().into(), limit: 1 };
     for store in &stage.stores {
@@ -116,12 +116,12 @@ async fn final_of(
     found
 }
 
-/// What should have been cleaned up.
+/// Collects rows that should have been cleaned up.
 async fn residue(store: &dyn DataStore, session: &StoreSession, residue: &mut Vec<String>) {
     let name = &store.capabilities().store;
     let replica = session.replica.as_deref().unwrap_or("its one copy");
     for kind in RecordKind::ALL {
-        // What is kept of keyed calls goes by age.
+        // Records of keyed calls expire by age.
         if matches!(kind, RecordKind::Floor | RecordKind::Program | RecordKind::Called) {
             continue;
         }
@@ -153,7 +153,7 @@ async fn residue(store: &dyn DataStore, session: &StoreSession, residue: &mut Ve
     }
 }
 
-/// How often what happened.
+/// Counts the occurrences of each coverage point.
 pub(super) fn covered(stage: &Stage, history: &History) -> BTreeMap<String, u64> {
     let mut covered = super::promises::counts(history);
     covered.extend(lock(&stage.counted).clone());

@@ -1,4 +1,4 @@
-//! What clients saw, and what was left in the end.
+//! The clients' observations and the final contents of a run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -8,98 +8,98 @@ use mingle_model::Value;
 
 use super::calls::{ClientCall, Object, Store};
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// With a result; the logs it gives, by object.
+    /// The call returned a result, including the logs it read, by object.
     Done {
         /// The logs that it read.
         seen: Vec<(Object, Vec<String>)>,
-        /// What it read in the middle.
+        /// The mark that it read in the middle.
         mark: i64,
-        /// Stores follow that the caller has not waited for.
+        /// True if the caller did not wait for the remaining stores.
         has_rest: bool,
-        /// How many of its visits the caller has waited for.
+        /// The number of its visits that the caller waited for.
         visits: usize,
     },
-    /// With an error.
+    /// The call returned an error.
     Failed(Error),
-    /// Its caller went away, or its process died.
+    /// The caller went away, or its process died.
     Unheard,
 }
 
 impl End {
-    /// Whether the caller was given a result.
+    /// True if the caller got a result.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done { .. })
     }
 }
 
-/// What became of a call that was made again by its key.
+/// The result of repeating a call by its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It was answered as the first time.
+    /// The answer was the same as the first.
     Same,
-    /// It was answered otherwise.
+    /// The answer was different.
     Otherwise(String),
-    /// It was not answered: its process died, or a store was away.
+    /// There was no answer: its process died, or a store was away.
     Unanswered,
-    /// It was answered, and the first time it was not.
+    /// There was an answer, but none the first time.
     Late,
 }
 
-/// A call, and how it ended.
+/// A call and its end.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Which client.
+    /// The index of the client.
     pub client: usize,
-    /// What it called.
+    /// The call.
     pub call: ClientCall,
-    /// When it began and ended.
+    /// The begin of the call.
     pub began: Duration,
-    /// When it ended.
+    /// The end of the call.
     pub ended: Duration,
-    /// How.
+    /// The manner of its end.
     pub end: End,
-    /// Operations of the same client that came before it: their indices.
+    /// The indices of the same client's earlier operations.
     pub after: Vec<usize>,
-    /// What became of it when it was made again.
+    /// The result of the repetition, if there was one.
     pub again: Option<Again>,
 }
 
-/// What an object held in the end, at one replica.
+/// The final contents of an object at one replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Final {
-    /// Its log.
+    /// The object's log.
     pub entries: Vec<String>,
-    /// Its counter, or an account's balance, or the places that are taken.
+    /// The object's counter, the balance of an account, or the number of places taken.
     pub count: i64,
-    /// Marks by tag.
+    /// The marks by tag.
     pub marks: BTreeMap<String, i64>,
 }
 
-/// A run, as far as it can be judged.
+/// The facts by which a run is judged.
 #[derive(Debug, Default)]
 pub struct History {
     /// All operations, in the order in which they ended.
     pub operations: Vec<Operation>,
-    /// What objects held in the end, at each replica of their store.
+    /// The final contents of the objects, at each replica of their store.
     pub finals: BTreeMap<Object, Vec<Final>>,
-    /// What was left at stores besides floors and programs.
+    /// The rows left at stores, except floors and programs.
     pub residue: Vec<String>,
-    /// Stores that promise no more than that their replicas converge.
+    /// The stores that promise only the convergence of their replicas.
     pub eventual: BTreeSet<Store>,
-    /// Whether the feed shows one write of a commit before another.
+    /// True if the feed may show one write of a commit before another.
     pub is_torn: bool,
-    /// Stores that count one of several copies of a phase. Which one is settled once the copies have
-    /// met; until then a log may show it at a later place.
+    /// The stores that count one of several copies of a phase. The choice is settled once the
+    /// copies have met; until then a log may show the copy at a later place.
     pub by_id: BTreeSet<Store>,
-    /// What did not come to rest.
+    /// The tasks that did not finish.
     pub stuck: Vec<String>,
 }
 
 impl History {
-    /// The operation that wrote each tag.
+    /// Returns the operation that wrote each tag.
     pub fn by_tag(&self) -> HashMap<String, usize> {
         let tags = self.operations.iter().enumerate();
         tags.filter(|(_, operation)| !operation.call.writes().is_empty())
@@ -107,7 +107,7 @@ impl History {
             .collect()
     }
 
-    /// The final log of an object at its first replica.
+    /// Returns the final log of an object at its first replica.
     pub fn log(&self, object: Object) -> &[String] {
         self.finals
             .get(&object)
@@ -116,7 +116,7 @@ impl History {
     }
 }
 
-/// The end of a call that gave a result.
+/// Returns the end of a call that gave a result.
 pub fn done(call: &ClientCall, result: Option<&Value>, phases: usize, has_rest: bool) -> End {
     let mut seen = Vec::new();
     let mut mark = 0;
@@ -142,7 +142,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// A client's token, as it keeps it between calls.
+/// Joins a client's tokens into the session that it keeps between calls.
 pub fn joined(key: &mingle::SessionKey, tokens: &[String]) -> Session {
     let session = Session::default();
     for token in tokens {

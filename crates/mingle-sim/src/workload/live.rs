@@ -1,7 +1,7 @@
-//! The same clients, and the same promises, over servers that are not simulated, in real time.
+//! The same clients and promises over real servers, in real time.
 //!
-//! What happens to the servers meanwhile is up to the caller. Processes die as in a simulation; one
-//! seed makes the same calls, but does not run twice the same.
+//! The caller decides what happens to the servers meanwhile. Processes die as in a simulation. One
+//! seed makes the same calls, but two runs of it differ.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,30 +18,30 @@ use super::{Verdict, checked, mixed};
 use crate::flaw::Flaw;
 use crate::process::Partitions;
 
-/// How long a call may take: a server may be away for some of it, and the machine busy.
+/// The time limit of a call: a server may be away for part of it, and the machine busy.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How long it may take until nothing is left but floors.
+/// The time limit for cleaning up everything except floors.
 const QUIET: Duration = Duration::from_mins(2);
 
-/// How often to look.
+/// The interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The stores of a run, each in the order of [`Store::ALL`].
 pub struct LiveStores {
-    /// As processes reach them.
+    /// The stores as the processes reach them, with faults.
     pub faulty: Vec<Arc<dyn DataStore>>,
-    /// As they are looked at in the end.
+    /// The stores as the final check reads them, without faults.
     pub bare: Vec<Arc<dyn DataStore>>,
 }
 
-/// What a store of the program is opened with.
+/// Returns the schema with which a store of the program is opened.
 pub fn schema_of(plan: &Plan, store: Store) -> StoreSchema {
     schema(&program(&plan.setup), store)
 }
 
-/// Runs a plan, and checks all promises. Once all clients are done, `heal` is awaited, and has to
-/// see to it that all servers answer again.
+/// Runs a plan and checks all promises. After all clients are done it awaits `heal`, which must
+/// make all servers answer again.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub fn schema_of(plan: &Plan, store: Store) -> StoreSchema {
 ///
 /// # Panics
 ///
-/// When a bare store does not answer in the end.
+/// If a bare store does not answer in the end.
 pub async fn judge_live(
     plan: &Plan,
     world: Arc<dyn World>,
@@ -78,7 +78,8 @@ pub async fn judge_live(
     Ok(Verdict { digest: 0, covered, transactions })
 }
 
-/// Asks until there is an answer: a connection may have broken that nobody has used since.
+/// Repeats a request until there is an answer: a connection may have broken unnoticed since its
+/// last use.
 async fn reconnect(stage: &Stage, store: &dyn DataStore) {
     let deadline = stage.world.elapsed() + QUIET;
     let session = Session::default();
@@ -94,7 +95,7 @@ async fn reconnect(stage: &Stage, store: &dyn DataStore) {
     }
 }
 
-/// Waits until nothing is left but floors, or it has taken too long.
+/// Waits until only floors are left, or until the time limit.
 async fn be_quiet(stage: &Stage) {
     let deadline = stage.world.elapsed() + QUIET;
     while stage.world.elapsed() < deadline {

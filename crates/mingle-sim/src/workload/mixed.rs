@@ -1,13 +1,16 @@
-//! All stores of a run judged together: mixed consistency (MixT, Definition 4.1), with what `docs/promises.md` says may
-//! still be seen as exceptions, which are counted. There is none among `isolated` transactions.
+//! Judges all stores of a run together: mixed consistency (MixT, Definition 4.1). The anomalies
+//! that `docs/promises.md` still permits are exceptions, which are counted. There are none among
+//! `isolated` transactions.
 //!
-//! A transaction that is part of a violation, is not isolated and visits several stores is told in smaller parts from
-//! then on: first each store's reads apart from its writes, which stay one. Then what it reads after it has written
-//! is told as nobody's: whoever has met what it wrote first could not know of what it would still read. Where real time is part of what is
-//! demanded, as at linearizable stores, each store's part may then be told by itself. Without real time it may not:
-//! the writes of a transaction are seen as one by all transactions that come after it, in any order of their reads.
-//! But only who has learned of a transaction comes after it: where one overwrites what another has merely read, it
-//! learns nothing, and neither does who comes after it in turn. A violation that rests on such a step may be granted.
+//! A transaction that is part of a violation, is not isolated and visits several stores is split
+//! into smaller parts step by step. First each store's reads are separated from the writes, which
+//! stay together. Then the reads that follow a write become reads of an unrelated transaction: a
+//! reader of the early write could not know the later reads. If real time is part of the demand, as
+//! at linearizable stores, each store's part may then stand alone. Without real time it may not:
+//! every later transaction sees the writes of a transaction as one, in any order of its reads. Only
+//! a transaction that has learned of another comes after it. One that overwrites a value that
+//! another has merely read learns nothing, and neither do its successors. A violation that depends
+//! on such a step may be granted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,21 +24,22 @@ use super::checked::steps;
 use super::history::{End, History, Operation};
 use super::promises::Broken;
 
-/// How a transaction is told.
+/// The way in which a transaction is presented to the checker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Told {
-    /// As one.
+    /// As one transaction.
     #[default]
     Whole,
-    /// The reads of each store, one after the other, and then all writes as one.
+    /// The reads of each store, one after the other, then all writes together.
     ReadsApart,
-    /// As before, and what it reads at stores after the first one that it writes as somebody else's reads.
+    /// As above, and the reads at stores after the first written one belong to an unrelated
+    /// transaction.
     LaterReads,
-    /// The part at each store by itself.
+    /// The part at each store as a transaction of its own.
     InParts,
 }
 
-/// Which documented anomaly explains that a transaction is told so.
+/// Returns the documented anomaly that justifies this presentation.
 const fn exception(told: Told) -> &'static str {
     match told {
         Told::Whole => "none",
@@ -47,27 +51,28 @@ const fn exception(told: Told) -> &'static str {
     }
 }
 
-/// What is demanded of some stores together.
+/// A demand on several stores together.
 struct Demand {
-    /// Whether it is about the strong stores alone.
+    /// True if it concerns the strong stores alone.
     is_strong: bool,
     model: Model,
-    /// In how small parts a transaction may be told.
+    /// The finest permitted presentation of a transaction.
     most: Told,
 }
 
-/// The projections of Definition 4.1 that are of more than one store here, and the strong one without real time.
+/// The projections of Definition 4.1 that cover several stores here, and the strong one without
+/// real time.
 const DEMANDS: [Demand; 3] = [
     Demand { is_strong: true, model: Model::StrictSerializability, most: Told::InParts },
     Demand { is_strong: true, model: Model::Serializability, most: Told::ReadsApart },
     Demand { is_strong: false, model: Model::Causal, most: Told::LaterReads },
 ];
 
-/// Judges all stores of a run together; gives how often which documented anomaly was seen.
+/// Judges all stores of a run together; returns the count of each documented anomaly seen.
 ///
 /// # Errors
 ///
-/// A violation that none of them explains.
+/// A violation that no documented anomaly explains.
 pub fn mixed(history: &History) -> Result<BTreeMap<String, u64>, Broken> {
     isolated(history)?;
     let mut exceptions: BTreeMap<String, u64> = BTreeMap::new();
@@ -79,7 +84,8 @@ pub fn mixed(history: &History) -> Result<BTreeMap<String, u64>, Broken> {
     Ok(exceptions)
 }
 
-/// Tells transactions in smaller parts, one after the other, until a model is satisfied; gives how each was told.
+/// Splits one transaction after the other until the model is satisfied; returns the granted
+/// presentations.
 fn grant(history: &History, demand: &Demand) -> Result<Vec<Told>, Broken> {
     let mut told: BTreeMap<usize, Told> = BTreeMap::new();
     let mut granted = Vec::new();
@@ -97,7 +103,7 @@ fn grant(history: &History, demand: &Demand) -> Result<Vec<Told>, Broken> {
                     told.get(*index).copied().unwrap_or_default() < next
                         && has_use(&history.operations[**index], next)
                 };
-                // What only reads is looked at first: most often it is the reason.
+                // Read-only transactions come first: they are most often the reason.
                 let open = concerned.iter().filter(is_open);
                 let index =
                     open.min_by_key(|index| history.operations[**index].call.writes().len())?;
@@ -113,7 +119,7 @@ fn grant(history: &History, demand: &Demand) -> Result<Vec<Told>, Broken> {
     }
 }
 
-/// Whether it makes a difference to tell a transaction so.
+/// True if this presentation of a transaction differs from the previous one.
 fn has_use(operation: &Operation, told: Told) -> bool {
     match told {
         Told::Whole => false,
@@ -123,7 +129,7 @@ fn has_use(operation: &Operation, told: Told) -> bool {
     }
 }
 
-/// Whether a transaction reads at a store after it has written at another one.
+/// True if a transaction reads at a store after it has written at another one.
 fn reads_later(operation: &Operation, store: Store) -> bool {
     let visits = operation.call.visits();
     let mut earlier = visits.iter().take_while(|visit| visit.store != store);
@@ -135,12 +141,13 @@ fn broken(how: String) -> Broken {
     Broken { promise: "P1 mixed consistency", how }
 }
 
-/// Whether a call's transaction is declared `isolated`.
+/// True if a call's transaction is declared `isolated`.
 fn is_isolated(operation: &Operation) -> bool {
     operation.call.is_isolated()
 }
 
-/// Stores whose level is the one of the demand or stronger, and that show a commit as a whole.
+/// Returns the stores that have the level of the demand or a stronger one and show a commit as a
+/// whole.
 fn stores(history: &History, demand: &Demand) -> impl Iterator<Item = Store> + use<> {
     let (is_strong, is_torn) = (demand.is_strong, history.is_torn);
     let eventual = history.eventual.clone();
@@ -152,8 +159,9 @@ fn stores(history: &History, demand: &Demand) -> impl Iterator<Item = Store> + u
     Store::ALL.into_iter().filter(move |store| !is_left_out(*store))
 }
 
-/// Operations in a counterexample that are at several stores. Where one of them is not isolated, an isolated one may be
-/// told in parts too: it owes nothing to others.
+/// Returns the operations of a counterexample that visit several stores. If one operation of the
+/// counterexample is not isolated, isolated ones may be split too: the promise of isolation holds
+/// only among isolated transactions.
 fn concerned(history: &History, found: &Counterexample) -> BTreeSet<usize> {
     let all: BTreeSet<usize> = numbers(&found.anomaly)
         .into_iter()
@@ -165,8 +173,9 @@ fn concerned(history: &History, found: &Counterexample) -> BTreeSet<usize> {
     all.into_iter().filter(|index| several(index) && !is_among_isolated).collect()
 }
 
-/// A transaction that another one comes before at one store and after at another, without having learned of it: on the
-/// way from the one to the other somebody overwrites what somebody else has read, and that tells nobody anything.
+/// Returns a transaction that another one precedes at one store and follows at another without
+/// having learned of it: on the path between the two an operation overwrites a value that another
+/// has read, which passes on no knowledge.
 fn uninformed(
     history: &History,
     found: &Counterexample,
@@ -196,7 +205,7 @@ fn numbers(anomaly: &Anomaly) -> Vec<i64> {
     }
 }
 
-/// The number of a part of an operation is that of the operation and so many times its place.
+/// The factor of a part's place in its number: the operation's number plus `PART` times the place.
 const PART: i64 = 1_000_000;
 
 fn told_as(history: &History, demand: &Demand, told: &BTreeMap<usize, Told>) -> Vec<Transaction> {
@@ -239,11 +248,11 @@ fn transaction(index: usize, place: usize, operation: &Operation, steps: Vec<Ste
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let (outcome, end) = match &operation.end {
         End::Done { has_rest: false, .. } => (Outcome::Committed, nanos(operation.ended)),
-        // Its later parts take effect some time.
+        // Its later parts take effect at some later time.
         End::Done { .. } => (Outcome::Committed, u64::MAX),
         _ => (Outcome::Unknown, u64::MAX),
     };
-    // A twin began before the call that it stands behind had ended.
+    // A twin began before the call that precedes it had ended.
     let session = if operation.call.is_twin { 1_000 + index } else { operation.client };
     Transaction {
         id: index as i64 + PART * place as i64,
@@ -256,7 +265,7 @@ fn transaction(index: usize, place: usize, operation: &Operation, steps: Vec<Ste
     }
 }
 
-/// Isolated transactions by themselves, over both strong stores: without any exception.
+/// Judges isolated transactions alone, over both strong stores, without exceptions.
 fn isolated(history: &History) -> Result<(), Broken> {
     let all = || history.operations.iter().enumerate().filter(|(_, one)| is_isolated(one));
     let tags: BTreeSet<String> = all().map(|(_, one)| one.call.tag_text()).collect();
@@ -283,7 +292,7 @@ mod tests {
     use super::super::history::Final;
     use super::*;
 
-    /// A call of a client of its own on the objects number 0, at some second.
+    /// Returns a call of a separate client on the objects number 0, at a given second.
     fn call(kind: Kind, tag: u32, second: u64, seen: &[(Object, &[&str])]) -> Operation {
         let call = ClientCall {
             kind,
@@ -344,7 +353,8 @@ mod tests {
         let board = Object::Board(0);
         let logs: &[(Object, &[&str])] =
             &[(ACCOUNT, &["2"]), (SHELF, &["1"]), (board, &["1", "2"]), (INBOX, &["1", "2"])];
-        // The account of a post is seen, and the board not yet, on which it finds an order later.
+        // The account write of a post is visible, but the board write not yet; the post later finds
+        // an order on the board.
         let order = || {
             let own = ClientCall { account: 1, ..call(Kind::Order, 1, 0, &[]).call };
             Operation { call: own, ..call(Kind::Order, 1, 0, &[(SHELF, &[])]) }
@@ -353,7 +363,7 @@ mod tests {
         let look = || call(Kind::Look, 3, 0, &[(ACCOUNT, &["2"]), (SHELF, &[])]);
         let found = mixed(&history(vec![order(), post(&["1"]), look()], logs)).unwrap();
         assert_eq!(found.get(exception(Told::LaterReads)), Some(&1), "{found:?}");
-        // What it had read before it wrote must be there.
+        // The data that it had read before it wrote must be visible.
         let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1", "2"]), (SHELF, &["1"]), (INBOX, &[])];
         let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &[])]);
         let transfer = call(Kind::Transfer, 2, 0, &[(ACCOUNT, &["1"])]);
@@ -370,8 +380,9 @@ mod tests {
         let other = Object::Account(1);
         let logs: &[(Object, &[&str])] =
             &[(ACCOUNT, &["1"]), (other, &["3"]), (SHELF, &["4", "1"])];
-        // The first is seen at the bank and has not been at the shop; the same client finds an account as it was
-        // before a third wrote it; the fourth finds that, and is at the shop before the first.
+        // The first is visible at the bank and has not visited the shop yet. The same client finds
+        // an account as it was before a third transaction wrote it; the fourth finds that write,
+        // and visits the shop before the first.
         let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &["4"])]);
         let order = Operation { ended: Duration::from_mins(1), ..order };
         let reader = |kind, tag, seen: &[(Object, &[&str])]| Operation {
@@ -387,7 +398,7 @@ mod tests {
             logs,
         ));
         assert!(found.is_ok(), "{found:?}");
-        // Where each has learned of the one before, it is one.
+        // Where each has learned of the previous one, it is a violation.
         let informed = one(1, call(Kind::Deposit, 3, 12, &[(other, &[])]));
         let informed = Operation { client: 9, ..informed };
         let found = mixed(&history(vec![order, seen, informed, later], logs));
@@ -402,11 +413,12 @@ mod tests {
     fn what_no_page_documents_is_a_violation() {
         let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1"]), (INBOX, &["1"])];
         let transfer = call(Kind::Transfer, 1, 0, &[(ACCOUNT, &[])]);
-        // New at the first store, and old at the second: what it has seen it has to find there.
+        // New at the first store and old at the second: a reader must find there the write that it
+        // has seen.
         let look = call(Kind::Look, 2, 0, &[(ACCOUNT, &["1"]), (INBOX, &[])]);
         let found = mixed(&history(vec![transfer, look], logs));
         assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
-        // Two writers that are ordered differently at two stores.
+        // Two writers that two stores order differently.
         let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1", "2"]), (SHELF, &["2", "1"])];
         let order =
             |tag, account, shelf| call(Kind::Order, tag, 0, &[(ACCOUNT, account), (SHELF, shelf)]);
@@ -417,7 +429,7 @@ mod tests {
     #[test]
     fn isolated_transactions_have_no_exception() {
         let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["2"]), (SHELF, &["1"])];
-        // Each reads what the other writes, and neither sees it.
+        // Each reads the object that the other writes, and neither sees the other's write.
         let skew = vec![
             call(Kind::BankToShop, 1, 0, &[(ACCOUNT, &[])]),
             call(Kind::ShopToBank, 2, 0, &[(SHELF, &[])]),

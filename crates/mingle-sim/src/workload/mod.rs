@@ -1,15 +1,17 @@
-//! The promises of a running system, put to the test: transactions over four stores, from clients
-//! of several processes, while processes die, networks part, clocks jump and answers are lost.
+//! Tests of a running system's promises: transactions over four stores, from clients of several
+//! processes, while processes die, networks part, clocks jump and answers are lost.
 //!
-//! - [`calls`]: what clients call, and what each call reads and writes;
-//! - [`setup`]: what a seed sets up, and what happens in it, as data; [`extras`] is what only some seeds have;
-//! - [`run`](mod@run): from the processes' start to what is left when all is quiet; on a `stage`,
-//!   with `clients`; `gather` looks at what is left;
-//! - [`live`]: the same clients in real time, over servers that are not simulated;
-//! - [`history`]: what clients saw, and what was left;
+//! - [`calls`]: the clients' calls, and the reads and writes of each call;
+//! - [`setup`]: a seed's setup and events, as data; [`extras`] adds the features of some seeds
+//!   only;
+//! - [`run`](mod@run): a run from the processes' start to the quiet end; it uses a `stage` and
+//!   `clients`; `gather` collects the final contents;
+//! - [`live`]: the same clients in real time, over real servers;
+//! - [`history`]: the clients' observations and the final contents;
 //! - [`outage`]: a minute without one replica or store, under a steady load;
-//! - [`promises`]: what must hold of that; `visibility` is the largest of them;
-//! - [`checked`]: the same as histories of registers, for `mingle-checker`; [`mixed`]: of all stores together.
+//! - [`promises`]: the checks of a history; `visibility` is the largest of them;
+//! - [`checked`]: the history as register histories for `mingle-checker`; [`mixed`]: the check of
+//!   all stores together.
 
 pub mod calls;
 pub mod checked;
@@ -38,15 +40,15 @@ use setup::Plan;
 /// A run whose promises held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// A digest of all that happened.
+    /// A digest of all events.
     pub digest: u64,
-    /// How often what happened.
+    /// The number of occurrences of each coverage point.
     pub covered: BTreeMap<String, u64>,
-    /// Transactions that took effect.
+    /// The number of transactions that took effect.
     pub transactions: u64,
 }
 
-/// Runs a plan, and checks all promises.
+/// Runs a plan and checks all promises.
 ///
 /// # Errors
 ///
@@ -63,11 +65,11 @@ pub fn judge(plan: &Plan, flaw: Flaw) -> Result<Verdict, Broken> {
     Ok(Verdict { digest: ran.digest, covered, transactions })
 }
 
-/// As [`judge`], where a panic is a failure too.
+/// Does the same as [`judge`], but reports a panic as a failure.
 ///
 /// # Errors
 ///
-/// How the run failed.
+/// The failure of the run.
 pub fn judged(plan: &Plan, flaw: Flaw) -> Result<Verdict, Broken> {
     let plan = plan.clone();
     std::panic::catch_unwind(move || judge(&plan, flaw)).unwrap_or_else(|panic| {
@@ -79,7 +81,7 @@ pub fn judged(plan: &Plan, flaw: Flaw) -> Result<Verdict, Broken> {
     })
 }
 
-/// Takes events out of a plan that fails, as long as the same promise breaks.
+/// Removes events from a failing plan while the same promise still breaks.
 pub fn shrunk(plan: &Plan, flaw: Flaw, runs_max: usize) -> Option<Shrunk<Event<ClientCall>>> {
     let promise = judged(plan, flaw).err()?.promise;
     shrink(plan.schedule.0.clone(), runs_max, |events| {

@@ -1,10 +1,10 @@
-//! A minute without one replica, or without one store, under a steady load: what becomes of the others
-//! meanwhile, and of all of them afterwards.
+//! A minute without one replica or one store, under a steady load: the effects on the other stores
+//! during the outage, and on all stores afterwards.
 //!
-//! Two processes, clients that call at a steady pace, and nothing that goes wrong but the one outage. Every
-//! second it is noted how many calls have ended, how long they took, and what stands at the stores. So one
-//! sees whether those who do not need what is away are held up, whether rows multiply, and how long it
-//! takes until all is as before.
+//! There are two processes, clients that call at a steady pace, and the outage as the only fault.
+//! Every second the run records the finished calls, their latencies and the rows at the stores.
+//! This shows if calls that do not need the missing part are delayed, if rows multiply, and how
+//! long the recovery takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,22 +26,22 @@ use crate::flaw::Flaw;
 use crate::process::{Cut, Event, Schedule};
 use crate::world::SimulatedWorld;
 
-/// What is away, and among what.
+/// The setting of an outage run.
 #[derive(Clone, Debug)]
 pub struct Outage {
-    /// What the world draws from.
+    /// The seed of the world's random source.
     pub seed: u64,
-    /// What nobody reaches meanwhile: `feed/r3`, a replica, or `feed`, a store.
+    /// The unreachable part: a replica such as `feed/r3`, or a store such as `feed`.
     pub away: Name,
-    /// Whether the feed is eventual instead of causal.
+    /// True if the feed is eventual instead of causal.
     pub is_eventual: bool,
-    /// For how long the load lasts before the outage, and from its end on.
+    /// The duration of the load before the outage, and again after it.
     pub around: Duration,
-    /// How long the outage lasts.
+    /// The duration of the outage.
     pub lasts: Duration,
-    /// So many clients, each with a call every quarter of a second.
+    /// The number of clients; each makes a call every quarter of a second.
     pub clients: usize,
-    /// So many objects of each kind.
+    /// The number of objects of each kind.
     pub objects: u8,
 }
 
@@ -59,43 +59,43 @@ impl Default for Outage {
     }
 }
 
-/// A client calls so often.
+/// The interval between the calls of a client.
 const PACE: Duration = Duration::from_millis(250);
 
-/// After the load has ended, so long is waited until nothing is left.
+/// The longest wait after the load until nothing is left.
 const REST_MAX: Duration = Duration::from_mins(2);
 
 /// One second of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Second {
-    /// Calls that ended well and do not visit what is away.
+    /// Calls that succeeded and do not visit the missing part.
     pub others: u64,
-    /// The longest of them, but for one in a hundred.
+    /// The 99th percentile of their latencies.
     pub others_p99: Duration,
-    /// Calls that ended well and do.
+    /// Calls that succeeded and visit the missing part.
     pub concerned: u64,
-    /// Calls that failed and do not visit what is away.
+    /// Calls that failed and do not visit the missing part.
     pub failed_others: u64,
-    /// Calls that failed and do.
+    /// Calls that failed and visit the missing part.
     pub failed: u64,
-    /// Transactions that are not cleaned up, of all processes.
+    /// Transactions of all processes that are not cleaned up.
     pub open: u64,
     /// Witness rows at all stores, at one replica of each.
     pub rows: u64,
-    /// The most rows on one object.
+    /// The maximum number of witness rows on one object.
     pub rows_on_one: u64,
 }
 
-/// A run that is over.
+/// The report of a finished run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Second by second.
+    /// The figures of each second.
     pub seconds: Vec<Second>,
-    /// In which of them it was away.
+    /// The seconds of the outage.
     pub away: std::ops::Range<usize>,
-    /// How long after the load it took until nothing was left; none if something was left to the end.
+    /// The time after the load until nothing was left; `None` if something was left to the end.
     pub rest: Option<Duration>,
-    /// What was acknowledged and is not there, or is there more than once.
+    /// Acknowledged calls whose writes are missing or occur more than once.
     pub wrong: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ impl Outage {
         Plan { setup, schedule: Schedule(events) }
     }
 
-    /// Runs it.
+    /// Runs the outage and returns the report.
     pub fn run(&self, flaw: Flaw) -> Report {
         let plan = self.plan();
         let world = SimulatedWorld::new(plan.setup.seed);
@@ -181,7 +181,7 @@ impl Outage {
         Report { seconds, away: from..from + self.lasts.as_secs() as usize, rest, wrong }
     }
 
-    /// Whether a call has to visit what is away.
+    /// True if a call has to visit the missing part.
     fn concerns(&self, call: &ClientCall) -> bool {
         let store = self.away.split('/').next().unwrap_or_default();
         call.visits().iter().any(|visit| visit.store.name() == store)
@@ -212,7 +212,7 @@ impl Outage {
     }
 }
 
-/// What is called: half of it without the feed.
+/// The calls of the clients; half of them do not visit the feed.
 const MIX: &[Kind] = &[
     Kind::Deposit,
     Kind::Credit,
@@ -246,7 +246,7 @@ async fn sample(stage: Arc<Stage>, seconds: Arc<Mutex<Vec<Second>>>) {
     }
 }
 
-/// How many witness rows stand on each object, at the first replica.
+/// Counts the witness rows on each object at the first replica.
 async fn rows_of(store: &dyn DataStore) -> BTreeMap<Option<mingle_model::Ref>, u64> {
     let mut on_objects = BTreeMap::new();
     let mut from = TransactionId { origin: Origin(0), sequence: 0 };
@@ -269,7 +269,7 @@ async fn read_one(store: &dyn DataStore, session: &StoreSession, reads: &[Read])
     transaction.read(reads).await.ok()?.into_iter().next().map(|answer| answer.data)
 }
 
-/// How long it takes until nothing is left but floors.
+/// Returns the time until only floors are left.
 async fn rest(stage: &Stage) -> Option<Duration> {
     let begin = stage.world.elapsed();
     while stage.world.elapsed() < begin + REST_MAX {
@@ -282,7 +282,7 @@ async fn rest(stage: &Stage) -> Option<Duration> {
     None
 }
 
-/// Whether each call that was acknowledged is in the log of each object that it writes, once.
+/// Returns the acknowledged calls that are not exactly once in the log of each object they write.
 async fn wrong(stage: &Stage, objects: u8) -> Vec<String> {
     stage.world.sleep(Duration::from_secs(10)).await;
     let mut logs: BTreeMap<(Object, usize), Vec<String>> = BTreeMap::new();
@@ -329,8 +329,9 @@ async fn entries(
 }
 
 impl Report {
-    /// The most witness rows for each open transaction, while there are many; but for the seconds after the end of the
-    /// outage, in which those of transactions that are over are being removed.
+    /// Returns the highest ratio of witness rows to open transactions among the seconds with at
+    /// least 20 open ones. The five seconds after the outage are excluded, because rows of finished
+    /// transactions are being removed then.
     pub fn rows_per_open(&self) -> f64 {
         let removed = self.away.end..self.away.end + 5;
         let steady = self.seconds.iter().enumerate().filter(|(at, _)| !removed.contains(at));
@@ -338,20 +339,20 @@ impl Report {
         many.map(|second| second.rows as f64 / second.open as f64).fold(0.0, f64::max)
     }
 
-    /// Calls a second that do not visit what is away, in these seconds.
+    /// Returns the calls per second that do not visit the missing part, in these seconds.
     pub fn others(&self, seconds: std::ops::Range<usize>) -> f64 {
         let within = &self.seconds[seconds];
         within.iter().map(|second| second.others).sum::<u64>() as f64 / within.len().max(1) as f64
     }
 
-    /// All calls a second that ended well, in these seconds.
+    /// Returns all successful calls per second, in these seconds.
     pub fn all(&self, seconds: std::ops::Range<usize>) -> f64 {
         let within = &self.seconds[seconds];
         let sum: u64 = within.iter().map(|second| second.others + second.concerned).sum();
         sum as f64 / within.len().max(1) as f64
     }
 
-    /// The longest call of nearly all that do not visit what is away, in these seconds.
+    /// Returns the median of the per-second `others_p99` in these seconds.
     pub fn others_p99(&self, seconds: std::ops::Range<usize>) -> Duration {
         let mut times: Vec<Duration> =
             self.seconds[seconds].iter().map(|second| second.others_p99).collect();

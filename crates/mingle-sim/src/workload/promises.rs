@@ -1,4 +1,4 @@
-//! What must hold after a run, promise by promise.
+//! The promises that must hold after a run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::visibility::seen_from_then_on;
 /// A promise that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Which one.
+    /// The broken promise.
     pub promise: &'static str,
-    /// How.
+    /// A description of the violation.
     pub how: String,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn broken(promise: &'static str, how: String) -> Broken {
 ///
 /// # Errors
 ///
-/// The first one that did not hold.
+/// The first promise that did not hold.
 pub fn check(history: &History, patience: Duration) -> Result<(), Broken> {
     converged(history)?;
     all_or_nothing(history)?;
@@ -49,7 +49,7 @@ pub fn check(history: &History, patience: Duration) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Replicas hold the same in the end.
+/// Checks that all replicas hold the same contents in the end.
 fn converged(history: &History) -> Result<(), Broken> {
     for (object, replicas) in &history.finals {
         for (at, replica) in replicas.iter().enumerate().skip(1) {
@@ -66,7 +66,8 @@ fn converged(history: &History) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Whether a call that ended so must have taken effect, must not, or either.
+/// Returns `true` if a call with this end must have taken effect, `false` if it must not have;
+/// `None` if both are permitted.
 fn certainty(operation: &Operation) -> Option<bool> {
     match &operation.end {
         End::Done { .. } => Some(true),
@@ -76,7 +77,7 @@ fn certainty(operation: &Operation) -> Option<bool> {
     }
 }
 
-/// P3: every write of a transaction is there once, or none is.
+/// P3: every write of a transaction is there exactly once, or none is.
 fn all_or_nothing(history: &History) -> Result<(), Broken> {
     let mut counts: HashMap<(Object, &str), usize> = HashMap::new();
     for (object, replicas) in &history.finals {
@@ -111,7 +112,7 @@ fn all_or_nothing(history: &History) -> Result<(), Broken> {
     sums(history)
 }
 
-/// Counters and balances say what the logs say.
+/// Checks that counters and balances agree with the logs.
 fn sums(history: &History) -> Result<(), Broken> {
     let by_tag = history.by_tag();
     for (object, replicas) in &history.finals {
@@ -135,7 +136,8 @@ fn sums(history: &History) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What is read or drawn in one phase is the same in all that follow, whoever runs them.
+/// Checks that a value read or drawn in one phase is the same in all later phases, whichever
+/// process runs them.
 fn marks(history: &History) -> Result<(), Broken> {
     let mut drawn: HashMap<&str, (&str, Object)> = HashMap::new();
     for (object, replicas) in &history.finals {
@@ -172,7 +174,7 @@ fn marks(history: &History) -> Result<(), Broken> {
     Ok(())
 }
 
-/// P1 at the strong stores: what was read is a beginning of the final log, and holds what had
+/// P1 at the strong stores: each read is a prefix of the final log and contains the writes that had
 /// ended before.
 fn serial(history: &History) -> Result<(), Broken> {
     for operation in &history.operations {
@@ -204,16 +206,16 @@ fn serial(history: &History) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What a transaction did to an object at a strong store.
+/// The access of a transaction to an object at a strong store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access<'a> {
-    /// It wrote it, as the how manieth.
+    /// A write at this place of the log.
     Wrote(usize),
-    /// It read it, and saw this much.
+    /// A read that saw these entries.
     Read(&'a [String]),
 }
 
-/// P5: isolated transactions that conflict at both strong stores are ordered alike.
+/// P5: isolated transactions that conflict at both strong stores have the same order at both.
 fn isolated(history: &History) -> Result<(), Broken> {
     let isolated: Vec<&Operation> =
         history.operations.iter().filter(|o| o.call.is_isolated()).collect();
@@ -252,7 +254,7 @@ fn access<'a>(history: &History, operation: &'a Operation, object: Object) -> Op
     }
 }
 
-/// Whether `one` comes before `other` at an object, if they conflict there.
+/// True if `one` comes before `other` at an object; `None` if they do not conflict there.
 fn order(history: &History, one: &Operation, other: &Operation, object: Object) -> Option<bool> {
     match (access(history, one, object)?, access(history, other, object)?) {
         (Access::Wrote(one), Access::Wrote(other)) => Some(one < other),
@@ -264,7 +266,7 @@ fn order(history: &History, one: &Operation, other: &Operation, object: Object) 
     }
 }
 
-/// What an endorsement read at a strong store is still so when it is written.
+/// Checks that an endorsed value read at a strong store still holds when the write takes effect.
 fn places(history: &History) -> Result<(), Broken> {
     for (object, replicas) in &history.finals {
         if let (Object::Slot(_), Some(replica)) = (object, replicas.first())
@@ -289,7 +291,7 @@ fn bounded(history: &History, patience: Duration) -> Result<(), Broken> {
     Ok(())
 }
 
-/// A call that is made again by its key is answered as the first time.
+/// Checks that a call repeated by its key gets the same answer as the first time.
 fn keyed(history: &History) -> Result<(), Broken> {
     for operation in &history.operations {
         if let Some(Again::Otherwise(how)) = &operation.again {
@@ -300,7 +302,7 @@ fn keyed(history: &History) -> Result<(), Broken> {
     Ok(())
 }
 
-/// How often each kind of call took effect, was refused and so on, by name.
+/// Counts by name the calls of each kind that took effect, were refused and so on.
 pub fn counts(history: &History) -> BTreeMap<String, u64> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut count = |name: String| *counts.entry(name).or_default() += 1;

@@ -1,4 +1,4 @@
-//! Runs a plan: from its processes' start to what is left when all is quiet.
+//! Runs a plan, from the start of its processes to the quiet end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -21,13 +21,13 @@ use crate::flaw::Flaw;
 use crate::process::{ClockRates, MortalStore, PartitionedStore, Process};
 use crate::world::SimulatedWorld;
 
-/// How long a call may take in a run, all in all.
+/// The total time limit of a call in a run.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A caller gives a call to a store up after so long.
+/// The time after which a caller abandons a store call.
 const TIMEOUT: Duration = Duration::from_millis(400);
 
-/// How long it takes until all is quiet: leases run out, sweeps pass.
+/// The time until the run is quiet: leases run out and sweeps finish.
 const QUIET: Duration = Duration::from_mins(1);
 
 fn settings(setup: &Setup) -> Settings {
@@ -40,15 +40,15 @@ fn settings(setup: &Setup) -> Settings {
     }
 }
 
-/// What a run left for the verdict, and a digest of all that happened.
+/// The results of a run: the material of the verdict, and a digest of all events.
 pub struct Ran {
-    /// What clients saw, and what was left.
+    /// The clients' observations and the final contents.
     pub history: History,
-    /// What the strong stores themselves saw.
+    /// The events recorded at the strong stores themselves.
     pub events: Vec<RecordedEvent>,
-    /// Which task ran when.
+    /// The digest of the order in which tasks ran.
     pub digest: u64,
-    /// How often what happened.
+    /// The number of occurrences of each coverage point.
     pub covered: BTreeMap<String, u64>,
 }
 
@@ -61,8 +61,8 @@ pub fn run(plan: &Plan, flaw: Flaw) -> Ran {
     end_faults(&stage);
     world.run(world.sleep(QUIET));
     if world.run(has_parked(&stage)) {
-        // What a store has refused for good is tried again once somebody asks for that, and holds
-        // up the clean-up of what came later until then.
+        // A write that a store has refused for good is retried only at an operator's request; until
+        // then it delays the clean-up of later transactions.
         world.run(recover(&stage));
         world.run(world.sleep(QUIET));
     }
@@ -79,7 +79,7 @@ pub fn run(plan: &Plan, flaw: Flaw) -> Ran {
     Ran { history, events, digest, covered }
 }
 
-/// Starts the processes and clients of a plan; gives for each client whether it is done.
+/// Starts the processes and clients of a plan; returns for each client a flag that it is done.
 pub(super) fn start(stage: &Arc<Stage>, plan: &Plan) -> Vec<Arc<Mutex<bool>>> {
     let world = stage.world.clone();
     for index in 0..stage.setup.processes {
@@ -100,7 +100,7 @@ pub(super) fn start(stage: &Arc<Stage>, plan: &Plan) -> Vec<Arc<Mutex<bool>>> {
         .collect()
 }
 
-/// Nothing goes wrong any more.
+/// Ends all faults.
 pub(super) fn end_faults(stage: &Stage) {
     for plan in &stage.faults {
         plan.set_on(false);
@@ -133,12 +133,13 @@ pub(super) async fn await_clients(stage: &Stage, clients: &[Arc<Mutex<bool>>]) -
     left.map(|(client, _)| format!("client {client}")).collect()
 }
 
-/// What an operator does when it is quiet: `mingle recover`, at one of the processes.
+/// Does the operator's work after the run is quiet: `mingle recover`, at one of the processes.
 pub(super) async fn recover(stage: &Stage) {
     for _ in 0..6 {
         let living = lock(&stage.processes).iter().flatten().next().cloned();
         if let Some((process, runtime)) = living {
-            // A store that fails is seen in what is left; so is what nobody can finish.
+            // A failing store shows in the remaining rows, and so does a transaction that no
+            // process can finish.
             let left = process.run(async move {
                 let _ = runtime.recover_all().await;
                 runtime.unfinished().await
@@ -190,7 +191,8 @@ async fn supervise(stage: Arc<Stage>, plan: Plan, index: usize) {
         }));
     }
     for incarnation in 0_usize.. {
-        // As during an upgrade: each comes back with the other program, and both run side by side.
+        // As during an upgrade, each process restarts with the other program, and both run side by
+        // side.
         let changed = stage.changed.as_ref().filter(|_| (incarnation + index) % 2 == 1);
         let runtime = runtime(&stage, index, &process, changed.unwrap_or(&stage.program));
         runtime.start_sweeps();
@@ -208,7 +210,7 @@ async fn supervise(stage: Arc<Stage>, plan: Plan, index: usize) {
     }
 }
 
-/// Adds what happened in a runtime.
+/// Adds the counts of a runtime.
 fn count(stage: &Stage, runtime: &Runtime) {
     let mut counted = lock(&stage.counted);
     for what in Counted::ALL {
@@ -218,7 +220,7 @@ fn count(stage: &Stage, runtime: &Runtime) {
     count_changed(stage, runtime);
 }
 
-/// Adds what a runtime did, if its program is the changed one.
+/// Adds the counts of a runtime if it runs the changed program.
 fn count_changed(stage: &Stage, runtime: &Runtime) {
     let is_changed = |changed| Arc::ptr_eq(runtime.program(), changed);
     if !stage.changed.as_ref().is_some_and(is_changed) {
@@ -231,7 +233,7 @@ fn count_changed(stage: &Stage, runtime: &Runtime) {
     *counted.entry(name.into()).or_default() += finished.iter().sum::<u64>();
 }
 
-/// The runtime of an incarnation of a process, and its stores as it sees them.
+/// Creates the runtime of an incarnation of a process, and its view of the stores.
 fn runtime(
     stage: &Stage,
     index: usize,

@@ -1,4 +1,4 @@
-//! What one seed sets up, and what happens in it, as data.
+//! The setup and events of one seed, as data.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,81 +13,81 @@ use super::calls::{ClientCall, Kind, MIXES, OBJECTS, Store};
 use super::extras::{self, Extras};
 use crate::process::{Cut, Event, Moment, Schedule};
 
-/// What a causal store is in a run.
+/// The engine of a causal store in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// The embedded one.
+    /// The embedded store.
     Embedded(Once),
-    /// The reference store, whose replicas know nothing of each other.
+    /// The reference store, whose replicas do not know each other.
     Replay(Once),
 }
 
-/// What stays the same when a schedule shrinks.
+/// The part of a plan that stays the same when a schedule shrinks.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What the world draws from.
+    /// The seed of the world's random source.
     pub seed: u64,
-    /// How many processes there are.
+    /// The number of processes.
     pub processes: usize,
-    /// How many clients, each at one process and replica.
+    /// The number of clients, each at one process and replica.
     pub clients: usize,
-    /// How many replicas the causal stores have.
+    /// The number of replicas of the causal stores.
     pub replicas: usize,
-    /// At how many of them, the first ones, clients stay.
+    /// The number of replicas, the first ones, at which clients stay.
     pub lived_in: usize,
-    /// How long updates take to the other replicas.
+    /// The delay of updates to the other replicas.
     pub delay: Duration,
-    /// How far the strong and the causal stores are.
+    /// The distance of the strong stores.
     pub strong: Distance,
-    /// How far the causal stores are.
+    /// The distance of the causal stores.
     pub weak: Distance,
-    /// What the wall is.
+    /// The engine of the wall.
     pub wall: Engine,
-    /// What the feed is.
+    /// The engine of the feed.
     pub feed: Engine,
-    /// Of commits on their way when their process dies, out of a thousand, how many arrive.
+    /// The rate, in 1/1000, at which commits under way arrive although their process has died.
     pub late: u16,
-    /// At most how much later they arrive.
+    /// The maximum delay of such commits.
     pub late_most: Duration,
-    /// Clocks jump by at most so much, at one look in some.
+    /// The maximum jump of the clocks, at one look in some.
     pub clock_jumps: Duration,
-    /// After how long without a sign of life an origin is taken for dead.
+    /// The time without a sign of life after which an origin counts as dead.
     pub lease: Duration,
-    /// Whether the feed is eventual instead of causal.
+    /// True if the feed is eventual instead of causal.
     pub is_eventual: bool,
-    /// What only some seeds have.
+    /// The features of some seeds only.
     pub extras: Extras,
 }
 
 impl Setup {
-    /// The stores that count one of several copies of a phase.
+    /// Returns the stores that count one of several copies of a phase.
     pub fn by_id(&self) -> BTreeSet<Store> {
         let engines = [(Store::Wall, self.wall), (Store::Feed, self.feed)];
         let by_id = engines.into_iter().filter(|(_, engine)| *engine == Engine::Replay(Once::ById));
         by_id.map(|(store, _)| store).collect()
     }
 
-    /// The stores that are eventual.
+    /// Returns the stores that are eventual.
     pub fn eventual(&self) -> BTreeSet<Store> {
         let wall = self.extras.has_eventual_wall.then_some(Store::Wall);
         self.is_eventual.then_some(Store::Feed).into_iter().chain(wall).collect()
     }
 }
 
-/// A run: its set-up and its events.
+/// A run: its setup and its events.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What stays.
+    /// The fixed part.
     pub setup: Setup,
-    /// What happens.
+    /// The events.
     pub schedule: Schedule<ClientCall>,
 }
 
-/// Events happen within this time.
+/// The time within which events happen.
 const BUSY: Duration = Duration::from_secs(20);
 
 impl Plan {
-    /// The plan of a seed.
+    /// Returns the plan of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut setup = draw_setup(seed, &mut random);
@@ -106,9 +106,9 @@ impl Plan {
 }
 
 impl Plan {
-    /// A plan for servers that are not simulated: two replicas, three processes that die now and
-    /// then, and nothing else that goes wrong by itself. Each client makes so many calls, at most
-    /// so long one after the other.
+    /// Returns a plan for real servers: two replicas, three processes that die now and then, and no
+    /// other faults of its own. Each client makes `calls` calls, with a pause of at most `pause`
+    /// between them.
     pub fn live(seed: u64, calls: usize, pause: Duration) -> Self {
         let mut random = Random::new(seed);
         let setup = Setup {
@@ -138,7 +138,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// As [`Plan::live`], with a feed that is eventual and counts one of several copies of a phase.
+    /// Does the same as [`Plan::live`], with an eventual feed that counts one of several copies of
+    /// a phase.
     pub fn live_eventual(seed: u64, calls: usize, pause: Duration) -> Self {
         let mut plan = Self::live(seed, calls, pause);
         plan.setup.is_eventual = true;
@@ -188,14 +189,14 @@ fn draw_calls(setup: &Setup, random: &mut Random, events: &mut Vec<Event<ClientC
     draw_client_calls(setup, &Calls { mix, objects, count: calls, pause }, random, events);
 }
 
-/// What clients call.
+/// The number and pace of the clients' calls.
 struct Calls {
     mix: &'static [Kind],
-    /// So many objects of each kind are in use.
+    /// The number of objects of each kind in use.
     objects: u8,
-    /// So many calls each client makes,
+    /// The number of calls of each client.
     count: usize,
-    /// at most so long after the one before.
+    /// The maximum pause between two calls of a client.
     pause: Duration,
 }
 
@@ -217,7 +218,7 @@ fn draw_client_calls(
     }
 }
 
-/// The name of a process.
+/// Returns the name of a process.
 pub fn process_name(index: usize) -> Name {
     format!("p{index}").into()
 }

@@ -1,4 +1,4 @@
-//! Where a run takes place: stores, their network, and all that may go wrong with them.
+//! The environment of a run: stores, their network, and all possible faults.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,24 +19,24 @@ use crate::process::{DeathPlan, DeathRates, Partitions, Process, Reopen, Restart
 use crate::sabotage::Sabotaged;
 use crate::world::SimulatedWorld;
 
-/// The program that is simulated.
+/// The simulated program.
 pub const PROGRAM: &str = include_str!("program.mingle");
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A process that lives, and what runs on it.
+/// A live process and its runtime.
 pub(super) type Living = (Process, Arc<Runtime>);
 
 /// A run in progress.
 pub(super) struct Stage {
     pub(super) world: Arc<dyn World>,
     pub(super) program: Arc<mingle_lang::Program>,
-    /// What a process runs that came back, where programs change.
+    /// The program of restarted processes, if programs change in the run.
     pub(super) changed: Option<Arc<mingle_lang::Program>>,
     pub(super) setup: Setup,
-    /// By store, as it is without a network.
+    /// The stores without the network.
     pub(super) stores: Vec<Arc<dyn DataStore>>,
     pub(super) faulty: Vec<Arc<dyn DataStore>>,
     pub(super) faults: Vec<Arc<FaultPlan>>,
@@ -44,7 +44,7 @@ pub(super) struct Stage {
     pub(super) partitions: Arc<Partitions>,
     pub(super) deaths: Vec<Arc<DeathPlan>>,
     pub(super) flaw: Flaw,
-    /// By process, the one that lives.
+    /// The live incarnation of each process.
     pub(super) processes: Mutex<Vec<Option<Living>>>,
     pub(super) operations: Mutex<Vec<Operation>>,
     pub(super) restarts: Mutex<u64>,
@@ -52,14 +52,14 @@ pub(super) struct Stage {
     pub(super) is_over: Mutex<bool>,
 }
 
-/// Stores as a stage has them: bare, and with what may go wrong.
+/// The stores of a stage: bare ones, and ones with faults.
 pub(super) struct Stores {
     pub(super) bare: Vec<Arc<dyn DataStore>>,
     pub(super) faulty: Vec<Arc<dyn DataStore>>,
     pub(super) faults: Vec<Arc<FaultPlan>>,
 }
 
-/// The program of a run.
+/// Returns the program of a run.
 pub(super) fn program(setup: &Setup) -> Arc<mingle_lang::Program> {
     mingle::compile(&text(setup)).expect("the simulated program is right")
 }
@@ -72,7 +72,8 @@ fn text(setup: &Setup) -> String {
     })
 }
 
-/// A later version of the program: it does the same, with a transaction more at the beginning and in another order.
+/// Returns a later version of the program: it does the same, but has an additional transaction at
+/// the beginning and another order.
 pub(super) fn changed_program(setup: &Setup) -> Arc<mingle_lang::Program> {
     let added = "transaction added(shelf: ref Shelf) { require shelf.entries.size() < 0 else \"never\"; }\n\n";
     let text = text(setup).replacen(
@@ -92,7 +93,7 @@ pub(super) fn changed_program(setup: &Setup) -> Arc<mingle_lang::Program> {
     mingle::compile(&text).expect("the changed program is right")
 }
 
-/// Opens the stores of a plan, and all that may go wrong with them.
+/// Opens the stores of a plan with all their possible faults.
 pub(super) fn stage(plan: &Plan, flaw: Flaw, world: &Arc<SimulatedWorld>) -> Stage {
     let setup = plan.setup.clone();
     let program = program(&setup);
@@ -123,7 +124,7 @@ pub(super) fn stage(plan: &Plan, flaw: Flaw, world: &Arc<SimulatedWorld>) -> Sta
     Stage { recording, ..stage_over(plan, flaw, world.clone(), stores, partitions) }
 }
 
-/// A stage over stores that are open.
+/// Creates a stage over stores that are open.
 pub(super) fn stage_over(
     plan: &Plan,
     flaw: Flaw,
@@ -160,7 +161,7 @@ pub(super) fn stage_over(
     }
 }
 
-/// What a store of the program is opened with.
+/// Returns the schema with which a store of the program is opened.
 pub(super) fn schema(program: &mingle_lang::Program, store: Store) -> StoreSchema {
     let declared = program
         .checked
@@ -212,7 +213,7 @@ fn open(
                 config = config.with_floor_suffices();
             }
             let store = ReplayStore::open(config, schema, inside).expect("the store opens");
-            // It keeps what it has; what is in progress is lost all the same.
+            // The store keeps its data; transactions in progress are lost all the same.
             Box::new(move || store.clone())
         }
     };

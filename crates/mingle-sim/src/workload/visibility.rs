@@ -1,4 +1,4 @@
-//! P4 and P6 as one: what is visible to whoever has seen what.
+//! P4 and P6 as one check: the transactions visible to a reader of another transaction.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -6,8 +6,8 @@ use super::calls::Store;
 use super::history::{End, History};
 use super::promises::{Broken, broken};
 
-/// P4 and P6: whoever has seen a transaction sees, at every store that it visits from then on,
-/// what that transaction wrote there, and what its session had seen before.
+/// P4 and P6: a reader of a transaction sees, at every store that it visits from then on, the
+/// writes of that transaction there and everything that its session had seen before.
 pub(super) fn seen_from_then_on(history: &History) -> Result<(), Broken> {
     let by_tag = history.by_tag();
     let mut pasts = Pasts { history, by_tag: &by_tag, before: HashMap::new(), of: HashMap::new() };
@@ -54,7 +54,7 @@ pub(super) fn seen_from_then_on(history: &History) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What is known before operations, and in the past of what they wrote.
+/// The transactions known before operations, and those in the past of their writes.
 struct Pasts<'a> {
     history: &'a History,
     by_tag: &'a HashMap<String, usize>,
@@ -63,7 +63,7 @@ struct Pasts<'a> {
 }
 
 impl Pasts<'_> {
-    /// What the session knew before an operation.
+    /// Returns the transactions that the session knew before an operation.
     fn before(&mut self, index: usize) -> BTreeSet<usize> {
         if let Some(known) = self.before.get(&index) {
             return known.clone();
@@ -77,9 +77,9 @@ impl Pasts<'_> {
         known
     }
 
-    /// The transactions over several stores of which the session itself has seen, written or
-    /// overwritten something elsewhere than at the feed, or that are its own: all that counts at
-    /// an eventual store.
+    /// Returns the multi-store transactions that the session itself has seen, written or
+    /// overwritten at a store other than the feed, or that are its own. Only these count at an
+    /// eventual store.
     fn direct(&mut self, index: usize) -> BTreeSet<usize> {
         let mut direct = BTreeSet::new();
         let mut left = self.history.operations[index].after.clone();
@@ -102,7 +102,7 @@ impl Pasts<'_> {
         direct
     }
 
-    /// What a session learned by an operation.
+    /// Returns the transactions that a session learned by an operation.
     fn learned(&mut self, index: usize) -> BTreeSet<usize> {
         let operation = &self.history.operations[index];
         let mut known = BTreeSet::new();
@@ -122,7 +122,8 @@ impl Pasts<'_> {
         known
     }
 
-    /// The transactions that this one has overwritten at a strong store, where there is an order.
+    /// Returns the transactions that this one has overwritten at a strong store, where there is an
+    /// order.
     fn overwritten(&self, index: usize) -> BTreeSet<usize> {
         let operation = &self.history.operations[index];
         let tag = operation.call.tag_text();
@@ -138,8 +139,8 @@ impl Pasts<'_> {
         found
     }
 
-    /// By which steps an operation came to know of a transaction, newest first; of its own reads
-    /// the first so many count.
+    /// Describes the steps by which an operation learned of a transaction, newest first; only the
+    /// first `reads` of its own reads count.
     fn why(&mut self, index: usize, target: usize, reads: usize) -> String {
         let operation = &self.history.operations[index];
         let name = format!("{:?} {}", operation.call.kind, operation.call.tag);
@@ -184,7 +185,7 @@ impl Pasts<'_> {
         format!("{name} knew it")
     }
 
-    /// What the session had seen when a transaction wrote at a store.
+    /// Returns the transactions that the session had seen when a transaction wrote at a store.
     fn of(&mut self, index: usize, store: Store) -> BTreeSet<usize> {
         if let Some(known) = self.of.get(&(index, store)) {
             return known.clone();

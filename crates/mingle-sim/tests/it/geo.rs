@@ -1,11 +1,11 @@
-//! Seeds of the geo-replicated store's core, and the mistakes that they find.
+//! Seeds of the geo-replicated store's core, and the planted mistakes that they find.
 
 use mingle_sim::geo::{Flaw, Plan, judged, trace};
 
-/// How long the runs of these tests are, in percent of the usual.
+/// The length of the runs in these tests, in percent of the usual.
 const PERCENT: usize = 25;
 
-/// A planted mistake by its name, a seed that finds it, and the promise that it breaks, on each line.
+/// One planted mistake per line: its name, a seed that finds it, and the promise that it breaks.
 const PLANTED: &str = include_str!("geo_planted.txt");
 
 fn plan(seed: u64) -> Plan {

@@ -1,14 +1,15 @@
-//! The systems of UniStore's evaluation keep what they promise, and not what they do not.
+//! Each system of UniStore's evaluation keeps its own promises, and breaks those that it does not
+//! make.
 
 use mingle_checker::geo::Promise;
 use mingle_geo::Baseline;
 use mingle_sim::geo::Plan;
 use mingle_sim::geo::baseline::promises;
 
-/// How long the runs of these tests are, in percent of the usual.
+/// The length of the runs in these tests, in percent of the usual.
 const PERCENT: usize = 25;
 
-/// The plan of a seed: a system that survives no loss is not put through one.
+/// Returns the plan of a seed, without losses for a system that survives none.
 fn plan(system: Baseline, seed: u64) -> Plan {
     let plan = Plan::of(system, seed, PERCENT);
     if system == Baseline::CureFt { plan.without_loss() } else { plan }
@@ -25,7 +26,7 @@ fn each_keeps_what_it_promises() {
     }
 }
 
-/// What a system does not promise, another does, and a checker tells the difference.
+/// A promise that one system does not make is kept by another, and a checker tells the difference.
 #[test]
 fn causal_transactions_alone_overdraw_an_account() {
     let keeps = |system| Plan::of(system, 8, PERCENT).keeps(&[Promise::Invariants], None);

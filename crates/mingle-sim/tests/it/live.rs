@@ -1,5 +1,5 @@
-//! The promises over real servers: behind a proxy that loses answers and cuts connections, and
-//! killed amid transactions.
+//! The promises over real servers: behind a proxy that loses answers and cuts connections, and with
+//! servers killed during transactions.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use mingle_store_postgres::{Postgres, PostgresConfig};
 use mingle_store_redis::{Redis, RedisConfig};
 
-/// A server and the way to it, on which things go wrong.
+/// A server and its proxy, which injects faults.
 struct Site {
     server: Server,
     proxy: Proxy,
@@ -32,7 +32,7 @@ impl Site {
         Some(Self { server, proxy })
     }
 
-    /// The server's address as clients are told it, with another host and port.
+    /// Returns the server's address as clients get it, with another host and port.
     fn url(&self, address: SocketAddr) -> String {
         self.server.url().replace(&self.server.addresses()[0].to_string(), &address.to_string())
     }
@@ -69,14 +69,14 @@ impl Site {
     }
 }
 
-/// PostgreSQL for the bank, and Redis for the shop.
+/// Starts PostgreSQL for the bank and Redis for the shop.
 async fn sites(seed: u64) -> Option<[Site; 2]> {
     let postgres = Site::start(Engine::Postgres, seed).await?;
     let redis = Site::start(Engine::Redis, seed + 1).await?;
     Some([postgres, redis])
 }
 
-/// Kills the servers so often in all, in turn, and starts them again.
+/// Kills and restarts the servers in turn, `kills` times in total.
 async fn kill_in_turn(sites: &[Site], seed: u64, kills: usize, is_over: &AtomicBool) -> usize {
     let mut random = Random::new(seed);
     for number in 0..kills {
@@ -91,7 +91,7 @@ async fn kill_in_turn(sites: &[Site], seed: u64, kills: usize, is_over: &AtomicB
     kills
 }
 
-/// The stores of a run: the strong ones at servers, the causal ones in this process.
+/// Creates the stores of a run: the strong ones at servers, the causal ones in this process.
 async fn stores(plan: &Plan, sites: &[Site; 2], world: &Arc<dyn World>) -> LiveStores {
     let mut stores = LiveStores { faulty: Vec::new(), bare: Vec::new() };
     for (store, site) in [Store::Bank, Store::Shop].into_iter().zip(sites) {
@@ -113,7 +113,7 @@ async fn stores(plan: &Plan, sites: &[Site; 2], world: &Arc<dyn World>) -> LiveS
     stores
 }
 
-/// The seed of calls and faults; `MINGLE_SEED` gives another one.
+/// Returns the seed of calls and faults; `MINGLE_SEED` overrides it.
 fn seed() -> u64 {
     number("MINGLE_SEED", 1)
 }
@@ -145,8 +145,8 @@ async fn promises_hold_while_connections_are_cut_and_answers_lost() {
     assert!(verdict.transactions > 100, "{verdict:?}");
 }
 
-/// How often servers are killed, unless `MINGLE_KILLS` says otherwise; so often in one round, after
-/// which clients begin anew with other data.
+/// The default number of server kills, which `MINGLE_KILLS` overrides; `KILLS_IN_ROUND` is the
+/// number in one round, after which clients start again with other data.
 const KILLS: u64 = 8;
 const KILLS_IN_ROUND: u64 = 8;
 
@@ -163,7 +163,7 @@ async fn promises_hold_while_servers_are_killed_and_restarted() {
     assert!(transactions > 10 * kills, "{transactions} took effect");
 }
 
-/// Gives how many transactions took effect meanwhile.
+/// Runs one round with kills; returns the number of transactions that took effect.
 async fn killed_round(sites: &[Site; 2], seed: u64, kills: usize) -> u64 {
     let world: Arc<dyn World> = Arc::new(TokioWorld::new());
     let plan = Plan::live(seed, 10 + 6 * kills, Duration::from_millis(600));
@@ -180,7 +180,7 @@ async fn killed_round(sites: &[Site; 2], seed: u64, kills: usize) -> u64 {
     verdict.transactions
 }
 
-/// Three nodes of Cassandra, each behind a proxy; the feed stays in two of their data centers.
+/// Three nodes of Cassandra, each behind a proxy; the feed uses two of their data centers.
 struct Cluster {
     server: Server,
     proxies: Vec<Proxy>,
@@ -210,7 +210,7 @@ impl Cluster {
         if is_far {
             config.addresses = nodes.into_iter().map(|node| node.ip()).zip(far).collect();
         } else {
-            // What is looked at in the end is what all replicas have together.
+            // The final check reads the common state of all replicas.
             config.read_consistency = Consistency::All;
             config.answer_timeout = Duration::from_mins(1);
         }

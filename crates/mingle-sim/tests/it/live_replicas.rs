@@ -1,5 +1,5 @@
-//! The promises where the causal stores are over two PostgreSQL servers: behind proxies that lose answers
-//! and cut connections, also between the servers, and killed amid transactions.
+//! The promises with causal stores over two PostgreSQL servers: behind proxies that lose answers
+//! and cut connections, also between the servers, and with servers killed during transactions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use mingle_store_postgres::{PostgresConfig, ReplicatedPostgres};
 /// The names of the replicas at which clients stay.
 const NAMES: [&str; 2] = ["r1", "r2"];
 
-/// A server, the way of clients to it, and that of the other server.
+/// A server, the clients' proxy to it, and the other server's proxy to it.
 struct Site {
     server: Server,
     clients: Proxy,
@@ -45,7 +45,7 @@ impl Site {
         Some(Self { server, clients, link })
     }
 
-    /// The server's address by way of a proxy.
+    /// Returns the server's address through a proxy.
     fn through(&self, proxy: &Proxy) -> String {
         let own = self.server.addresses()[0].to_string();
         self.server.url().replace(&own, &proxy.address().to_string())
@@ -56,7 +56,7 @@ async fn sites(seed: u64) -> Option<[Site; 2]> {
     Some([Site::start(seed).await?, Site::start(seed + 2).await?])
 }
 
-/// The stores of a run: the causal ones at servers, the strong ones in this process.
+/// Creates the stores of a run: the causal ones at servers, the strong ones in this process.
 async fn stores(plan: &Plan, sites: &[Site; 2], world: &Arc<dyn World>) -> LiveStores {
     let mut stores = LiveStores { faulty: Vec::new(), bare: Vec::new() };
     for store in [Store::Bank, Store::Shop] {
@@ -90,7 +90,7 @@ async fn stores(plan: &Plan, sites: &[Site; 2], world: &Arc<dyn World>) -> LiveS
     stores
 }
 
-/// The seed of calls and faults; `MINGLE_SEED` gives another one.
+/// Returns the seed of calls and faults; `MINGLE_SEED` overrides it.
 fn seed() -> u64 {
     let Ok(text) = std::env::var("MINGLE_SEED") else { return 1 };
     text.parse().unwrap_or_else(|_| panic!("MINGLE_SEED: expected a number, found {text:?}"))

@@ -1,11 +1,11 @@
-//! A replica, or a store, that is away holds up only those that visit it, and leaves nothing behind.
+//! A missing replica or store delays only the calls that visit it, and leaves nothing behind.
 
 use std::time::Duration;
 
 use mingle_sim::Flaw;
 use mingle_sim::workload::outage::{Outage, Report};
 
-/// Witness rows for each open transaction, at most.
+/// The maximum number of witness rows for each open transaction.
 const ROWS_MAX: f64 = 10.0;
 
 fn run(away: &str, is_eventual: bool, flaw: &str) -> Report {
@@ -22,7 +22,7 @@ fn run(away: &str, is_eventual: bool, flaw: &str) -> Report {
     report
 }
 
-/// What is not as it has to be.
+/// Returns the violated expectations of a report.
 fn faults(report: &Report) -> Vec<String> {
     let mut faults = Vec::new();
     let mut demand = |holds: bool, fault: String| {
@@ -31,7 +31,7 @@ fn faults(report: &Report) -> Vec<String> {
         }
     };
     let before = 2..report.away.start;
-    // The first seconds pass until it is known that something is away.
+    // The first seconds pass until the processes know that a part is missing.
     let meanwhile = report.away.start + 3..report.away.end;
     let (usual, kept) = (report.others(before.clone()), report.others(meanwhile.clone()));
     demand(kept >= 0.9 * usual, format!("others: {kept:.1} calls a second, {usual:.1} before"));
@@ -61,8 +61,9 @@ fn a_replica_that_is_away_holds_up_nobody_else() {
 #[test]
 fn a_store_that_is_away_holds_up_nobody_else() {
     assert_eq!(faults(&run("feed", true, "")), Vec::<String>::new());
-    // Those that come between, and half of what everybody calls: clients that were at it when it went away have to
-    // wait for their own. But all is as before once it is back, and rows do not multiply.
+    // These stores come earlier in the order, and half of all calls visit them. Clients that were
+    // using one when it went away have to wait for their own calls. But all is as before once it is
+    // back, and rows do not multiply.
     for away in ["wall", "shop", "bank"] {
         let mut faults = faults(&run(away, true, ""));
         faults.retain(|fault| !fault.starts_with("others:"));

@@ -1,4 +1,4 @@
-//! Some seeds, and what the simulation itself must be like.
+//! Some seeds, and the required properties of the simulation itself.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use mingle_sim::Flaw;
 use mingle_sim::workload::setup::Plan;
 use mingle_sim::workload::{judged, shrunk};
 
-/// What the seeds of a default run must go through: what never happens is not tested.
+/// The coverage points that the seeds of a default run must reach: a path that is never reached is
+/// not tested.
 const COVERED: &[&str] = &[
     "Announce",
     "BankToShop",
@@ -123,7 +124,7 @@ fn a_failure_shrinks_to_a_short_schedule() {
     assert!(shrunk.failure.starts_with("P3"), "{}", shrunk.failure);
 }
 
-/// The seed with which each planted fault was found, by `cargo xtask sim --planted all`.
+/// The seed that found each planted fault, by `cargo xtask sim --planted all`.
 const FOUND: &[(&str, u64)] = &[
     ("NoWitnessCheck", 2),
     ("BlindWrites", 2),

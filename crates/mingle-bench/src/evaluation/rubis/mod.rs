@@ -1,4 +1,4 @@
-//! An auction site like RUBiS, from what is published of it: users sell items, others bid for them,
+//! An auction site like RUBiS, from its publications: users sell items, others bid for them,
 //! buy them at once, and comment on each other (Cecchet et al., OOPSLA 2002; UniStore §8.1; the
 //! conflicts are those of Li et al., *Fine-grained consistency for geo-replicated systems*, ATC 2018).
 //!
@@ -9,17 +9,18 @@
 //! - `storeBuyNow` with itself on one item, so that no more is sold than there is;
 //! - `storeBid` with `closeAuction` on one item, so that the winner is the highest bidder.
 //!
-//! Of 100 transactions 15 update, and 10 are strong. How these sums are split among transactions is not
-//! published; [`MIX`] says how they are here.
+//! Of 100 transactions 15 update, and 10 are strong. The split of these sums among the transactions
+//! is not published; [`MIX`] gives the split used here.
 //!
 //! # Departures
 //!
 //! - Rows are items of the geo store: an item for sale has a register, a log of bids, a stock and a
 //!   winner, in one partition by its tag; a user has a register, a rating, and logs of bids and comments.
-//! - Lists by category and region are kept as pages of twenty, with what a list shows of each item.
-//! - Categories and regions are listed by region, so that no item is read by everybody: as strong
-//!   transactions, which `Strong` makes of them, readers of one item would wait for one partition.
-//! - Clients pick items that are not closed, as one does who looks at what is for sale.
+//! - Lists by category and region are kept as pages of twenty, with the listed facts of each item.
+//! - Categories and regions are listed by region, so that no single item has all readers: in
+//!   `Strong`, which makes these reads strong transactions, readers of one item would wait for one
+//!   partition.
+//! - Clients pick items that are not closed, like users that browse the items for sale.
 
 mod rows;
 mod steps;
@@ -58,7 +59,7 @@ pub enum Call {
     CloseAuction,
 }
 
-/// How often each transaction is called, of a thousand, with its name.
+/// The transactions with their frequency in 1/1000 and their names.
 pub const MIX: [(usize, Call, &str); 17] = [
     (60, Call::BrowseCategories, "browseCategories"),
     (20, Call::BrowseRegions, "browseRegions"),
@@ -80,18 +81,18 @@ pub const MIX: [(usize, Call, &str); 17] = [
 ];
 
 impl Call {
-    /// Whether it may write.
+    /// True if the transaction may write.
     pub fn is_update(self) -> bool {
         self.is_strong() || matches!(self, Self::RegisterItem | Self::StoreComment)
     }
 
-    /// Whether the application declares it to be strong.
+    /// True if the application declares the transaction strong.
     pub fn is_strong(self) -> bool {
         matches!(self, Self::RegisterUser | Self::StoreBuyNow | Self::StoreBid | Self::CloseAuction)
     }
 }
 
-/// What a strong transaction does to an item, by the names that conflicts are declared for.
+/// The labels of strong accesses to items, for which conflicts are declared.
 pub const REGISTER: &str = "register";
 pub const BUY: &str = "buy";
 pub const BID: &str = "bid";
@@ -101,18 +102,18 @@ pub const CLOSE: &str = "close";
 #[derive(Clone, Debug)]
 pub struct Rubis {
     rows: Rows,
-    /// Items for sale, as one finds them who looks.
+    /// The items for sale, as a browsing user finds them.
     open: Vec<u64>,
-    /// By item: its place in `open`.
+    /// The index in `open` of each item.
     place_of: Vec<usize>,
-    /// Of the next item that is registered.
+    /// The number of the next item to be registered.
     next_item: u64,
-    /// Of the next user.
+    /// The number of the next user to be registered.
     next_user: u64,
 }
 
 impl Rubis {
-    /// A site with so many items for sale and so many users.
+    /// Creates a site with the given numbers of items for sale and users.
     pub fn new(items: u64, users: u64) -> Self {
         let open: Vec<u64> = (0..items).collect();
         let place_of = (0..items as usize).collect();

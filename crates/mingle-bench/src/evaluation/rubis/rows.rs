@@ -1,4 +1,4 @@
-//! The tables as items of the geo store: what they are called, and what is in them at the beginning.
+//! The tables as items of the geo store: their keys and initial contents.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use mingle_model::Value;
 
 use super::super::micro::state_of;
 
-/// As RUBiS has them.
+/// The number of categories, as in RUBiS.
 pub const CATEGORIES: u64 = 20;
 pub const REGIONS: u64 = 62;
 
 /// Items on a page of a list.
 pub const PAGE: u64 = 20;
 
-/// Bytes of an item's description, and of what is kept of a user.
+/// The sizes in bytes of an item's description and of a user's profile.
 const ITEM_BYTES: usize = 200;
 const USER_BYTES: usize = 100;
 
-/// So many of an item can be bought at once, beside its auction.
+/// The number of pieces of an item that can be bought at once, besides its auction.
 pub const STOCK: i64 = 1;
 
-/// How many there are at the beginning.
+/// The initial numbers of items and users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     pub items: u64,
@@ -33,7 +33,7 @@ impl Rows {
         Key::new(Kind::Register, format!("{{item:{item}}}"))
     }
 
-    /// Each bid as [`bid`](Self::bid) has it.
+    /// Returns the key of an item's bids, each in the form of [`bid`](Self::bid).
     pub fn bids(item: u64) -> Key {
         Key::new(Kind::Log, format!("{{item:{item}}}:bids"))
     }
@@ -42,7 +42,7 @@ impl Rows {
         Key::new(Kind::Counter, format!("{{item:{item}}}:stock"))
     }
 
-    /// The winning bid, once the auction is closed; 0 if nobody bid.
+    /// Returns the key of the winning bid, set once the auction is closed; 0 if there was no bid.
     pub fn winner(item: u64) -> Key {
         Key::new(Kind::Register, format!("{{item:{item}}}:winner"))
     }
@@ -59,59 +59,59 @@ impl Rows {
         Key::new(Kind::Log, format!("{{user:{user}}}:comments"))
     }
 
-    /// Items that the user has bid for, bought or sells.
+    /// Returns the key of the items that the user has bid for, bought or sells.
     pub fn dealings(user: u64) -> Key {
         Key::new(Kind::Log, format!("{{user:{user}}}:dealings"))
     }
 
-    /// Who has this nickname.
+    /// Returns the key that maps a nickname to its user.
     pub fn nickname(name: u64) -> Key {
         Key::new(Kind::Register, format!("nick:{name}"))
     }
 
-    /// The categories, as they are listed to whoever is of a region.
+    /// Returns the key of the categories as listed to users of a region.
     pub fn categories(region: u64) -> Key {
         Key::new(Kind::Set, format!("categories:{region}"))
     }
 
-    /// The regions, likewise.
+    /// Returns the key of the regions as listed to users of a region.
     pub fn regions(region: u64) -> Key {
         Key::new(Kind::Set, format!("regions:{region}"))
     }
 
-    /// The page of the category's list on which the item stands.
+    /// Returns the key of the category-list page with the item.
     pub fn category_page(item: u64) -> Key {
         let (category, page) = (item % CATEGORIES, item / CATEGORIES / PAGE);
         Key::new(Kind::Set, format!("category:{category}:{page}"))
     }
 
-    /// The page of the region's list on which the item stands.
+    /// Returns the key of the region-list page with the item.
     pub fn region_page(item: u64) -> Key {
         let (region, page) = (item % REGIONS, item / REGIONS / PAGE);
         Key::new(Kind::Set, format!("region:{region}:{page}"))
     }
 
-    /// Who sells an item.
+    /// Returns the seller of an item.
     pub fn seller(&self, item: u64) -> u64 {
         item.wrapping_mul(0x9e37_79b9) % self.users
     }
 
-    /// A bid as one number, so that the highest amount is the highest of them.
+    /// Encodes a bid as one number, so that the highest amount is the highest number.
     pub fn bid(amount: i64, user: u64) -> i64 {
         amount << 32 | (user as i64 & 0xffff_ffff)
     }
 
-    /// What an item costs and is.
+    /// Returns an item's price and description.
     pub fn description() -> Value {
         Value::Bytes(vec![b'i'; ITEM_BYTES].into())
     }
 
-    /// What is kept of a user.
+    /// Returns a user's profile.
     pub fn profile() -> Value {
         Value::Bytes(vec![b'u'; USER_BYTES].into())
     }
 
-    /// What is there at the beginning.
+    /// Returns the initial contents.
     pub fn filling(&self) -> Vec<(Key, Arc<State>)> {
         let mut filling = Vec::new();
         let description = state_of(Kind::Register, &[Op::Write(Self::description())]);

@@ -1,4 +1,4 @@
-//! What each transaction reads and writes.
+//! The reads and writes of each transaction.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::super::workload::{Job, Step};
 use super::rows::REGIONS;
 use super::{BID, BUY, CLOSE, Call, REGISTER, Rows};
 
-/// So many bidders, or dealings, are looked up beside a list.
+/// The number of bidders, or dealings, that are looked up besides a list.
 const LOOKED_UP: usize = 3;
 
-/// What a transaction does next, given what it has just read.
+/// Returns the next step of a transaction, given the states that it has just read.
 pub fn step(rows: &Rows, call: Call, job: &mut Job, found: &[Arc<State>]) -> Step {
     let round = job.rounds;
     job.rounds += 1;
@@ -60,7 +60,7 @@ fn first_reads(rows: &Rows, call: Call, job: &Job) -> Vec<Key> {
     }
 }
 
-/// The numbers of a log's last lines, the newest first.
+/// Returns the numbers of a log's last lines, the newest first.
 fn last_numbers(log: &Arc<State>) -> Vec<i64> {
     let lines = log.as_log().into_iter().flat_map(|log| log.iter().rev());
     lines.filter_map(Value::as_int).take(LOOKED_UP).collect()
@@ -81,7 +81,7 @@ fn more_reads(call: Call, found: &[Arc<State>]) -> Option<Vec<Key>> {
     (!keys.is_empty()).then_some(keys)
 }
 
-/// The highest bid of a log; 0 if there is none.
+/// Returns the highest bid of a log; 0 if there is none.
 pub fn highest(bids: &Arc<State>) -> i64 {
     let lines = bids.as_log().into_iter().flat_map(mingle_geo::types::Log::iter);
     lines.filter_map(Value::as_int).max().unwrap_or(0)

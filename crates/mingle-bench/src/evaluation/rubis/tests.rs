@@ -1,4 +1,4 @@
-//! The mix, the conflicts, and the invariants: what strong transactions are for.
+//! The mix, the conflicts, and the invariants that strong transactions preserve.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ fn of_a_hundred_transactions_fifteen_update_and_ten_are_strong() {
     };
     assert_eq!((of(&|_| true), of(&Call::is_update), of(&Call::is_strong)), (1_000, 150, 100));
     let count = |is: &dyn Fn(Call) -> bool| MIX.iter().filter(|(_, call, _)| is(*call)).count();
-    // Eleven read; closeAuction is beside the five that update.
+    // Eleven read; closeAuction comes in addition to the five that update.
     assert_eq!((count(&|call| !call.is_update()), count(&Call::is_update)), (11, 6));
     assert_eq!(count(&Call::is_strong), 4);
-    // What is drawn is as the mix says.
+    // The drawn transactions follow the mix.
     let (mut rubis, mut random) = (Rubis::new(500, 500), Random::new(4));
     let mut drawn: BTreeMap<usize, usize> = BTreeMap::new();
     for _ in 0..20_000 {
@@ -36,7 +36,7 @@ fn of_a_hundred_transactions_fifteen_update_and_ten_are_strong() {
     }
 }
 
-/// What a strong transaction declares for an item, a user and a number.
+/// Returns the declared accesses of a strong transaction to an item, a user and a number.
 fn touches(call: Call, subjects: [u64; 3]) -> Vec<Touch> {
     let mut rubis = Rubis::new(50, 50);
     let kind = MIX.iter().position(|(_, of, _)| *of == call).expect("it is in the mix");
@@ -71,7 +71,8 @@ fn three_pairs_conflict_where_they_are_about_the_same_thing() {
     }
 }
 
-/// Items that were sold more often than there were, and auctions whose winner is not the highest bidder.
+/// Returns the number of items sold too often, and of auctions whose winner is not the highest
+/// bidder.
 fn wrong(system: Baseline) -> (usize, usize, usize) {
     let times = Times::recorded();
     let setup = Setup { clients: 60, think_us: 10_000, ..Setup::new(system, 3, times) };

@@ -11,7 +11,7 @@ use super::{UNREADY_US, Worker};
 use crate::geo::client::{Client, Role};
 
 impl Worker {
-    /// Those of all clients that belong to this thread.
+    /// Adds the clients that belong to this thread.
     pub(super) fn add_clients(&mut self) {
         let (shared, plan) = (self.shared.clone(), &self.shared.plan);
         let threads = plan.threads as u64;
@@ -33,7 +33,7 @@ impl Worker {
         }
     }
 
-    /// Sessions whose calls were not answered, and clients that may go on again.
+    /// Wakes sessions with unanswered calls, and clients that may continue.
     pub(super) fn wake_overdue(&mut self) {
         for index in 0..self.clients.len() {
             let session = &mut self.clients[index].session;
@@ -52,7 +52,7 @@ impl Worker {
         }
     }
 
-    /// Clients that have paused for long enough begin.
+    /// Starts clients whose pause is over.
     pub(super) fn wake_clients(&mut self) {
         while let Some(Reverse((due_us, index))) = self.pausing.peek().copied() {
             if due_us > self.now.mono_us {
@@ -72,7 +72,7 @@ impl Worker {
         }
     }
 
-    /// Does what a session wants done.
+    /// Performs the outputs of a session.
     pub(super) fn perform(&mut self, index: usize) {
         let number = (index * self.shared.plan.threads + self.index) as u64;
         let mut outputs = std::mem::take(&mut self.session_outputs);
@@ -108,7 +108,7 @@ impl Worker {
         }
     }
 
-    /// Adds what its clients have met.
+    /// Adds the measurements of the thread's clients.
     pub fn collect(&self, delays_ns: &mut [Histogram<u64>], latencies_us: &mut Histogram<u64>) {
         for client in &self.clients {
             for delay in &client.delays_ns {

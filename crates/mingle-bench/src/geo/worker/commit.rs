@@ -1,4 +1,4 @@
-//! Group commit: what one round wants written is written together.
+//! Group commit: all records of one round are written together.
 
 use mingle_geo::{Address, DcId, Input, PartitionId, Persist};
 
@@ -6,7 +6,7 @@ use super::{Batch, Worker};
 use crate::geo::plan::Disk;
 
 impl Worker {
-    /// Writes what was to be written, all of it together, and sends what waited for that.
+    /// Writes all pending records together, and sends the outputs that waited for them.
     pub(super) fn commit(&mut self) {
         let is_memory = self.shared.plan.disk == Disk::Memory;
         for dc in 0..self.shared.plan.dcs {
@@ -32,7 +32,7 @@ impl Worker {
         }
     }
 
-    /// As the log has it.
+    /// Encodes records in the format of the log.
     fn encode(&mut self, dc: u8, persists: &[(usize, Persist)]) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.buffers[usize::from(dc)]);
         buffer.clear();
@@ -66,7 +66,7 @@ impl Worker {
         }
     }
 
-    /// These are written: what waited for them goes out, and the replicas hear of it.
+    /// Sends the outputs that waited for these records, and notifies the replicas.
     fn written(&mut self, persists: Vec<(usize, Persist)>) {
         let mut persists = persists.into_iter().peekable();
         while let Some((index, persist)) = persists.next() {

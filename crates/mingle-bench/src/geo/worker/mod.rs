@@ -1,7 +1,7 @@
 //! One thread: some partitions with their replicas at all data centers, and some clients.
 //!
-//! Messages within the thread stand in a queue, those to other threads go out in batches, those to
-//! other data centers in frames; a round handles what is there, then commits as a group.
+//! Messages within the thread are queued, those to other threads leave in batches, and those to
+//! other data centers in frames. A round handles the available messages, then commits as a group.
 
 mod clients;
 mod commit;
@@ -25,42 +25,43 @@ use super::client::{Client, Done};
 use super::link::Link;
 use super::site::{Parcel, Shared, histogram};
 
-/// Clocks begin here, in microseconds since 1970.
+/// The start of the clocks, in microseconds since 1970.
 const EPOCH_US: u64 = 1_700_000_000_000_000;
 
-/// A round handles at most this many messages before it commits.
+/// The maximum number of messages that a round handles before it commits.
 const ROUND: usize = 512;
 
-/// How often sessions are asked whether something of theirs is overdue, and clients that were
-/// stopped whether they may go on, in microseconds.
+/// The interval at which sessions are checked for overdue messages, and stopped clients for
+/// permission to continue, in microseconds.
 const OVERDUE_US: u64 = 50_000;
 
-/// So long after one of its replicas had work a data center ticks as if all had, in microseconds.
+/// The time after the last work of any replica for which its data center ticks as if all had work,
+/// in microseconds.
 const BUSY_US: u64 = 100_000;
 
-/// How often a writer asks whether all readers have seen what it wrote.
+/// The interval at which a writer checks that all readers have seen its write.
 const UNREADY_US: u64 = 1_000;
 
-/// The longest that a thread rests.
+/// The maximum rest of a thread.
 const REST_US: u64 = 50_000;
 
-/// A replica with what is on its way to its disk.
+/// A replica with the records under way to its disk.
 struct Node {
     replica: Replica,
     dc: u8,
     partition: u16,
-    /// When it last had a tick.
+    /// The time of the last tick.
     ticked_us: u64,
     pending: Vec<Persist>,
 }
 
-/// What was handed to a log together.
+/// The records that were handed to a log together.
 struct Batch {
     ticket: u64,
     persists: Vec<(usize, Persist)>,
 }
 
-/// What a thread counts besides its clients' transactions.
+/// The counts of a thread besides its clients' transactions.
 #[derive(Debug, Default)]
 struct Tally {
     reads: u64,
@@ -77,16 +78,16 @@ pub struct Worker {
     index: usize,
     nodes: Vec<Node>,
     clients: Vec<Client>,
-    /// Clients that pause, by when they go on.
+    /// The pausing clients, ordered by the time at which they continue.
     pausing: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Clients that may not go on.
+    /// The clients that may not continue.
     stopped: Vec<usize>,
     queue: VecDeque<(Address, Envelope)>,
     outboxes: Vec<Parcel>,
     taken: Parcel,
-    /// By data center, from then to.
+    /// The links by data center, from then to.
     links: Vec<Link>,
-    /// By data center: what is to be written.
+    /// The bytes to be written, by data center.
     buffers: Vec<Vec<u8>>,
     batches: Vec<VecDeque<Batch>>,
     ticket: u64,
@@ -94,13 +95,13 @@ pub struct Worker {
     session_outputs: Vec<SessionOutput>,
     overdue_us: u64,
     now: Now,
-    /// By data center.
+    /// The state of each data center's writes.
     done: Vec<Done>,
     tally: Tally,
     latencies_us: Histogram<u64>,
 }
 
-/// What a replica holds from the beginning.
+/// Builds the initial contents of a replica.
 fn filled(states: &[(Key, Arc<State>)]) -> Install {
     let (at, known_vec, cut) = (Vector::ZERO, Vector::ZERO, Vector::ZERO);
     let (suffix, forward) = (Vec::new(), Vec::new());
@@ -168,8 +169,8 @@ impl Worker {
         self
     }
 
-    /// How many items its replicas at different data centers have in different states. None, once
-    /// nothing has been written for a while.
+    /// Returns the number of items whose states differ between this thread's replicas at different
+    /// data centers; 0 once nothing has been written for a while.
     pub fn differing(&self) -> usize {
         let firsts = self.nodes.iter().filter(|node| node.dc == 0);
         let differing = firsts.map(|first| {
@@ -205,7 +206,7 @@ impl Worker {
         self.queue.extend(self.taken.drain(..));
     }
 
-    /// Takes what has come from other data centers.
+    /// Takes the messages that have arrived from other data centers.
     fn arrive(&mut self) {
         let dcs = self.shared.plan.dcs;
         for from in 0..dcs {
@@ -239,8 +240,8 @@ impl Worker {
         }
     }
 
-    /// When a replica has its next tick. What one partition has written shows when all have ticked, so
-    /// those of a data center tick alike.
+    /// Returns the time of a replica's next tick. A partition's writes become visible when all have
+    /// ticked, so the replicas of a data center tick at the same interval.
     fn tick_us(&self, node: &Node) -> u64 {
         let busy_until_us = &self.shared.busy_until_us[usize::from(node.dc)];
         let config = node.replica.config();
@@ -255,7 +256,7 @@ impl Worker {
         node.ticked_us + in_ms * 1_000
     }
 
-    /// Tells how far its replicas are.
+    /// Publishes the progress of the thread's replicas.
     fn publish_known(&self) {
         for dc in 0..self.shared.plan.dcs {
             let nodes = self.nodes.iter().filter(|node| node.dc == dc);
@@ -270,7 +271,7 @@ impl Worker {
         }
     }
 
-    /// Handles what stands in the queue, up to a bound; says whether there was anything.
+    /// Handles queued messages up to a bound; true if there were any.
     fn handle_queue(&mut self) -> bool {
         let count = self.queue.len().min(ROUND);
         for _ in 0..count {
@@ -327,7 +328,7 @@ impl Worker {
         self.outputs = outputs;
     }
 
-    /// Sends a message on its way.
+    /// Routes a message to its receiver.
     fn route(&mut self, from: Address, envelope: Envelope) {
         let plan = &self.shared.plan;
         let thread = match (from, envelope.to) {
@@ -375,7 +376,7 @@ impl Worker {
         }
     }
 
-    /// Nothing to do until something is due, or comes.
+    /// Rests until work is due or arrives.
     fn rest(&self) {
         let ticks =
             self.nodes.iter().filter(|node| self.runs(node.dc)).map(|node| self.tick_us(node));
@@ -388,7 +389,7 @@ impl Worker {
         }
     }
 
-    /// Tells the others what was counted.
+    /// Publishes the counts to the other threads.
     fn publish(&self) {
         let counts = &self.shared.counts[self.index];
         let put = |count: &AtomicU64, value: u64| count.store(value, Ordering::Relaxed);

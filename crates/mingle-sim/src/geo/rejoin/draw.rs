@@ -1,4 +1,4 @@
-//! Which data centers are given up and admitted again, and when.
+//! The choice of the data centers that are given up and readmitted, and of the times.
 
 use mingle_model::random::{Random, mix};
 
@@ -6,10 +6,10 @@ use super::COLUMNS_MAX;
 use crate::geo::fault::{Event, Fault, Kept, Place, Shape};
 use crate::geo::setup::{Setup, within};
 
-/// Draws what is admitted again.
+/// The state while the admissions are drawn.
 struct Draw<'a> {
     random: Random,
-    /// What was added later draws from here.
+    /// The random source of draws that were added later.
     apart: Random,
     setup: &'a Setup,
     schedule: &'a mut Vec<Event>,
@@ -61,13 +61,13 @@ impl Draw<'_> {
         let is_early = self.random.one_in(3);
         self.add(at_us, 0, Fault::Admit { dc, asked, is_early });
         if self.random.one_in(3) {
-            // Clients have their connections to it anew.
+            // The clients' connections to it are new.
             let client = self.random.below(self.setup.clients);
             self.add(at_us, 0, Fault::Unplug { client });
         }
     }
 
-    /// What else goes wrong about then.
+    /// Adds other faults near that time.
     fn trouble(&mut self, dc: u8, at_us: u64) {
         let dc_count = self.setup.config.dc_count;
         for _ in 0..=self.random.below(3) {
@@ -92,7 +92,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Where two may be lost, another is.
+    /// Gives up a second data center where two may be lost.
     fn second(&mut self, dc: u8, (first, fenced_us): (u8, u64), admitted_us: u64) {
         let lasts_us = self.setup.lasts_us;
         let from_us = fenced_us.saturating_sub(lasts_us / 10);
@@ -116,8 +116,8 @@ impl Draw<'_> {
         }
     }
 
-    /// Of one that is given up another alone has the newest, which at one partition it cannot hand on,
-    /// until it is given up too.
+    /// Lets data center `dc` alone hold the newest transactions of the one that is given up, with
+    /// one partition that cannot forward them, until `dc` is given up too.
     fn alone(&mut self, dc: u8, until_us: u64, (first, fenced_us): (u8, u64)) {
         let before_us = within(&mut self.apart, (20_000, 300_000));
         let begin_us = fenced_us.saturating_sub(before_us);
@@ -127,7 +127,7 @@ impl Draw<'_> {
             let Event::Fault { fault: Fault::Cut { shape, .. }, .. } = event else { return false };
             *shape == Shape::Off(first)
         };
-        // It has to hear of it.
+        // Data center `dc` has to hear from the first one.
         self.schedule.extract_if(.., is_cut).for_each(drop);
         for other in (0..self.setup.config.dc_count).filter(|other| ![first, dc].contains(other)) {
             let far = Fault::Cut { shape: Shape::OneWay(first, other), is_held: false };
@@ -137,7 +137,7 @@ impl Draw<'_> {
         }
     }
 
-    /// The same is given up once more.
+    /// Gives up the same data center once more.
     fn again(&mut self, dc: u8, admitted_us: u64) {
         let lasts_us = self.setup.lasts_us;
         let at_us = admitted_us + within(&mut self.random, (lasts_us / 10, lasts_us / 4));

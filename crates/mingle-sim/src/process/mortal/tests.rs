@@ -46,7 +46,7 @@ fn add(amount: i128) -> Commit {
     Commit { writes: vec![Write::Add(at("x", COUNT), amount)], ..Commit::default() }
 }
 
-/// Seven calls, of which the fifth adds 3 that were flushed and added by the fourth and itself.
+/// Makes seven calls; the fifth adds 3, flushed and added by the fourth and by itself.
 async fn all_calls(store: Arc<dyn DataStore>) {
     store.begin(&Session::default()).await.map(drop).expect("it begins");
     let mut transaction = store.begin(&Session::default()).await.expect("it begins");
@@ -104,8 +104,8 @@ fn who_does_not_die_notices_nothing() {
     assert!(process.is_alive());
 }
 
-/// A commit that takes 10ms each way, by a process that is killed after so many; gives the counter
-/// in the end, and how many commits were late.
+/// Makes a commit that takes 10 ms each way, in a process that is killed after `after`; returns the
+/// final counter and the number of late commits.
 fn commit_and_kill(after: u64, rates: DeathRates) -> (i128, u64) {
     let world = SimulatedWorld::new(1);
     let store = open(&world);
@@ -188,7 +188,7 @@ fn a_commit_that_is_scripted_to_die_may_arrive_later() {
     assert_eq!((counter(&world, &store), plan.late()), (1, 1));
 }
 
-/// What a run comes to.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
     log: Vec<String>,
@@ -198,7 +198,7 @@ struct Run {
     digest: u64,
 }
 
-/// Six tasks that add for two seconds, in a process that dies by chance and starts again.
+/// Runs six tasks that add for two seconds, in a process that dies at random and restarts.
 fn many_lives(seed: u64, rates: DeathRates) -> Run {
     let world = SimulatedWorld::new(seed);
     let store = open(&world);

@@ -1,4 +1,4 @@
-//! A store beyond a network that parts.
+//! A store beyond a network that can be partitioned.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +9,27 @@ use mingle_store::{Capabilities, DataStore, Session, StoreError, World};
 
 use super::{Partitions, node};
 
-/// What parts a process from a store beyond a network. A call that does not get there is
-/// [`StoreError::Unavailable`] after a time, and has done nothing. A call whose answer does not get
-/// back has been made: a commit is [`StoreError::Unknown`] then, any other call unavailable.
+/// The layer between a process and a store beyond a network. A call that does not reach the store
+/// returns [`StoreError::Unavailable`] after the timeout and has no effect. A call whose answer is
+/// lost has taken effect: a commit then returns [`StoreError::Unknown`], any other call is
+/// unavailable.
 ///
-/// [`DataStore::outcome`] and [`DataStore::everywhere`] are asked of the store as a whole: only
-/// cuts of the whole store concern them.
+/// [`DataStore::outcome`] and [`DataStore::everywhere`] concern the store as a whole: only cuts of
+/// the whole store affect them.
 #[derive(Clone)]
 pub struct PartitionedStore {
     partitions: Arc<Partitions>,
     process: Name,
     store: Name,
-    /// The end that is called: the store, or the replica at which a session stays.
+    /// The called end: the store, or the replica at which a session stays.
     node: String,
     timeout: Duration,
     world: Arc<dyn World>,
 }
 
 impl PartitionedStore {
-    /// What the process of this name sees of `inner`; it gives a call up after `timeout`, in its
-    /// own `world`.
+    /// Creates the view that the process of this name has of `inner`; it abandons a call after
+    /// `timeout`, in its own `world`.
     pub fn new(
         inner: Arc<dyn DataStore>,
         process: impl Into<Name>,

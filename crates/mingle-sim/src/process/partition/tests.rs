@@ -76,7 +76,7 @@ async fn counter(store: &dyn DataStore, replica: &str) -> Result<Data, StoreErro
     Ok(answers[0].data.clone())
 }
 
-/// Two engines that cut the same links.
+/// Creates two engines that cut the same links.
 fn replicated(
     world: &Arc<SimulatedWorld>,
     partitions: &Arc<Partitions>,
@@ -113,7 +113,7 @@ fn is_unavailable<T>(result: &Result<T, StoreError>) -> bool {
     matches!(result, Err(StoreError::Unavailable { .. }))
 }
 
-/// A process's view of a store of two replicas, the store itself, and the cuts.
+/// Returns a process's view of a store of two replicas, the store itself, and the cuts.
 fn parted(
     world: &Arc<SimulatedWorld>,
 ) -> (Arc<Layered<PartitionedStore>>, Arc<dyn DataStore>, Arc<Partitions>) {

@@ -17,7 +17,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A schedule of calls that add, and of all that can go wrong.
+/// Draws a schedule of adding calls with all kinds of faults.
 fn draw(seed: u64) -> Schedule<i128> {
     let mut random = Random::new(seed);
     let mut events = Vec::new();
@@ -41,7 +41,7 @@ fn draw(seed: u64) -> Schedule<i128> {
     Schedule(events)
 }
 
-/// Adds at least once: whoever starts again adds again what it does not know to be done.
+/// Adds at least once: a restarted process repeats each addition that it does not know to be done.
 async fn add(store: Arc<dyn DataStore>, world: Process, amount: i128) {
     loop {
         let transaction = store.begin(&Session::default()).await;
@@ -58,7 +58,7 @@ async fn add(store: Arc<dyn DataStore>, world: Process, amount: i128) {
     }
 }
 
-/// Runs a schedule; gives what was asked for and what the counter says.
+/// Runs a schedule; returns the requested sum and the counter's value.
 fn run(schedule: &Schedule<i128>) -> (i128, i128) {
     let world = SimulatedWorld::new(1);
     let config = EmbeddedConfig::in_memory();
@@ -123,7 +123,7 @@ fn a_schedule_that_fails_shrinks_to_a_death_after_a_commit() {
             let event = fewer.remove(left_out);
             assert_eq!(fails(&fewer), None, "seed {seed}: without {event:?}");
         }
-        // Which call it is that it dies after hangs on what went wrong before.
+        // The number of the call at which the process dies depends on earlier faults.
         let is_death = |event: &Event<_>| matches!(event, Event::Die { .. });
         let is_call = |event: &Event<_>| matches!(event, Event::Call { .. });
         let others = shrunk.events.iter().filter(|event| !is_call(event));
