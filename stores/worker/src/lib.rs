@@ -4,6 +4,7 @@
 //! - [`WorkerStore`]: the store, as the runtime sees it;
 //! - [`config`]: where the worker is, and how to be let in;
 //! - `errand`: phases that run whole; `transaction`: what goes one by one;
+//! - [`Principals`]: whose calls a worker takes;
 //! - `link`: connections; [`wire`]: what is said, which the server shares;
 //! - [`limits`]: the named bounds.
 //!
@@ -14,9 +15,11 @@ pub mod config;
 mod errand;
 pub mod limits;
 mod link;
+mod principals;
 mod store;
 mod transaction;
 pub mod wire;
 
 pub use config::{OpenError, WorkerConfig};
+pub use principals::Principals;
 pub use store::WorkerStore;

@@ -20,8 +20,10 @@ use mingle_store::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::principals::Principals;
+
 /// The version of what is said; another one is refused.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The type of what is sent.
 pub const CONTENT_TYPE: &str = "application/octet-stream";
@@ -47,6 +49,8 @@ pub struct Description {
     pub protocol: u32,
     /// What the store can do.
     pub capabilities: Capabilities,
+    /// Which transactions the client's callers may call; all if there is no list.
+    pub principals: Option<Principals>,
 }
 
 /// Something that goes to a store by itself.
