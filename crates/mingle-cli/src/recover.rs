@@ -201,6 +201,7 @@ fn as_json(left: &Unfinished) -> Json {
     json!({
         "id": left.id.to_string(),
         "transaction": &*left.transaction,
+        "principal": left.principal.as_ref().map(mingle::Principal::as_str),
         "began_at": &*left.intent,
         "since": Value::Time(left.since).to_string(),
         "not_known_at": left.unanswered.iter().map(|store| &**store).collect::<Vec<_>>(),

@@ -29,13 +29,15 @@ pub async fn wait_for_rest(database: &Database, at_most: Duration) -> Exit {
 /// One line on what is left of a transaction.
 pub fn sentence(left: &Unfinished) -> String {
     let (id, name, intent) = (left.id, &left.transaction, &left.intent);
+    let by =
+        left.principal.as_ref().map_or_else(String::new, |caller| format!(", called by {caller}"));
     let missing = left.missing.join(", ");
     match &left.parked {
         Some(reason) => format!(
-            "transaction {id} ({name}) began at {intent} and cannot be finished at {missing}: {reason}; `mingle recover` tries it again, or ends it with `--abandon`"
+            "transaction {id} ({name}{by}) began at {intent} and cannot be finished at {missing}: {reason}; `mingle recover` tries it again, or ends it with `--abandon`"
         ),
         None => format!(
-            "transaction {id} ({name}) began at {intent} and is not yet finished at {missing}: the next start goes on with it, and so does `mingle recover`"
+            "transaction {id} ({name}{by}) began at {intent} and is not yet finished at {missing}: the next start goes on with it, and so does `mingle recover`"
         ),
     }
 }

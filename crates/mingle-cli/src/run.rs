@@ -122,7 +122,9 @@ fn exit(error: &Error) -> Exit {
         }
         // So did a rule of the database, which is no failure of the store.
         Error::Store(mingle_store::StoreError::Violated { .. }) => Exit::Require,
-        Error::Misuse(_) | Error::Unsupported(_) | Error::KeyReused => Exit::Usage,
+        Error::Misuse(_) | Error::Unsupported(_) | Error::KeyReused | Error::Forbidden { .. } => {
+            Exit::Usage
+        }
         Error::Conflict { .. } | Error::Cancelled | Error::Waiting { .. } => Exit::Conflict,
         Error::Store(mingle_store::StoreError::Unknown { .. })
         | Error::Unknown { .. }

@@ -9,6 +9,7 @@
 //! - [`json`]: the one JSON form of values, the same in every tool.
 //! - [`parse_json`]: JSON text without repeated members.
 //! - [`id`]: transactions, versions, stamps and witness rows.
+//! - [`Principal`]: the caller of a transaction.
 //! - [`limits`]: the named bounds on sizes.
 //! - [`random`]: seeded random numbers.
 
@@ -18,6 +19,7 @@ pub mod json;
 pub mod level;
 pub mod limits;
 mod parse;
+mod principal;
 pub mod random;
 mod time;
 pub mod types;
@@ -26,6 +28,7 @@ pub mod value;
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use level::{Level, LevelId, Levels};
 pub use parse::parse_json;
+pub use principal::{NoPrincipal, Principal};
 pub use time::Time;
 pub use types::{Field, FieldType, ObjectType, Schema, Shape, StructType, Type};
 pub use value::{Float, Name, Ref, Value};

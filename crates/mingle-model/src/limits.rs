@@ -21,3 +21,6 @@ pub const JSON_DEPTH_MAX: usize = 100;
 
 /// The largest `int` that JSON shows as a number; beyond it stands a string: 2^53.
 pub const JSON_NUMBER_MAX: i64 = 1 << 53;
+
+/// Bytes of the name of a principal.
+pub const PRINCIPAL_BYTES_MAX: usize = 256;

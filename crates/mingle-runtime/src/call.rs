@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use mingle_model::{Name, TransactionId, Value};
+use mingle_model::{Name, Principal, TransactionId, Value};
 
 use crate::error::Error;
 use crate::keyed::CallKey;
@@ -36,6 +36,8 @@ pub struct Call {
     /// Calls with one key are one call: made again, it is answered as the first time, and takes
     /// effect once.
     pub key: Option<CallKey>,
+    /// The caller, if it has a name: all phases run with its rights, whichever process runs them.
+    pub principal: Option<Principal>,
     /// Is told what happens while it runs.
     pub watcher: Option<Watcher>,
 }
@@ -51,6 +53,7 @@ impl Call {
             until: None,
             deadline: None,
             key: None,
+            principal: None,
             watcher: None,
         }
     }

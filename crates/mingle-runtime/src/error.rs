@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use mingle_model::{Name, Ref, TransactionId};
+use mingle_model::{Name, Principal, Ref, TransactionId};
 use mingle_store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,13 @@ pub enum Error {
     },
     /// The key of the call was used for another one.
     KeyReused,
+    /// The caller may not call the transaction; nothing was written.
+    Forbidden {
+        /// The caller, if it has a name.
+        principal: Option<Principal>,
+        /// The transaction.
+        transaction: Name,
+    },
     /// Some stores have committed and a later one has not. The rest follows by itself, whether the
     /// caller stays or not, unless it is parked.
     Incomplete {
@@ -143,6 +150,7 @@ impl Error {
             Self::Parked { .. } => "parked",
             Self::ResultGone { .. } => "result_gone",
             Self::KeyReused => "key_reused",
+            Self::Forbidden { .. } => "forbidden",
             Self::Incomplete { .. } => "incomplete",
             Self::Cancelled => "cancelled",
             Self::Deadline { .. } => "deadline",
@@ -182,6 +190,9 @@ impl fmt::Display for Error {
                 f.write_str("the call took effect, but its result is not kept any more")
             }
             Self::KeyReused => f.write_str("the key was used for another call"),
+            Self::Forbidden { principal, transaction } => {
+                forbidden(f, principal.as_ref(), transaction)
+            }
             Self::Incomplete { id, committed, missing, cause } => {
                 let (committed, missing) = (committed.join(", "), missing.join(", "));
                 match &**cause {
@@ -208,6 +219,21 @@ impl fmt::Display for Error {
                 "the transaction computed beyond the deadline of {deadline:?}; nothing was written"
             ),
         }
+    }
+}
+
+/// Writes the message of a call that its caller may not make.
+fn forbidden(
+    f: &mut fmt::Formatter<'_>,
+    principal: Option<&Principal>,
+    transaction: &Name,
+) -> fmt::Result {
+    match principal {
+        Some(principal) => write!(f, "{principal} may not call {transaction}; nothing was written"),
+        None => write!(
+            f,
+            "{transaction} is for callers with a name and the right to it; nothing was written"
+        ),
     }
 }
 

@@ -227,6 +227,7 @@ impl Runtime {
         let store = execution.store_name(&execution.plan.phases[index]);
         let span = debug_span!("phase", store = store.as_deref(), attempts = field::Empty);
         control.tell(|| Event::Began { phase: index, store: store.clone() });
+        self.check_admitted(&execution.plan, execution.principal.as_ref())?;
         let begin = self.world.elapsed();
         let mut report = PhaseReport { store, ..PhaseReport::default() };
         let tried = self.try_inside(execution, index, control, &mut report);

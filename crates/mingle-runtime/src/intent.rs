@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mingle_model::{Name, Stamp, Time, TransactionId, Value};
+use mingle_model::{Name, Principal, Stamp, Time, TransactionId, Value};
 use mingle_store::{Bytes, Data, RecordKey, RecordKind, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -63,13 +63,21 @@ pub struct Intent {
     /// else, so that what was kept before there were keys still reads.
     #[serde(skip)]
     pub key: Option<CallKey>,
+    /// The caller with whose rights all phases run. An intent that has one is of another form, which earlier versions refuse to
+    /// read: they would run it with the rights of the helper. Those without one are as they were before there were any.
+    #[serde(skip)]
+    pub principal: Option<Principal>,
 }
 
 impl Intent {
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = encode(self);
-        if let Some(key) = &self.key {
+        if self.principal.is_some() {
+            bytes[0] = FORMAT_OF_INTENTS;
+            let rest = (&self.key, &self.principal);
+            bytes = postcard::to_extend(&rest, bytes).expect("writing to memory cannot fail");
+        } else if let Some(key) = &self.key {
             bytes = postcard::to_extend(key, bytes).expect("writing to memory cannot fail");
         }
         bytes
@@ -81,10 +89,15 @@ impl Intent {
     ///
     /// When they are not what [`Intent::encode`] writes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
-        let Some((&FORMAT, rest)) = bytes.split_first() else { return Err(Unreadable) };
+        let Some((format, rest)) = bytes.split_first() else { return Err(Unreadable) };
+        if !matches!(*format, FORMAT | FORMAT_OF_INTENTS) {
+            return Err(Unreadable);
+        }
         let (mut intent, rest): (Self, _) =
             postcard::take_from_bytes(rest).map_err(|_| Unreadable)?;
-        if !rest.is_empty() {
+        if *format == FORMAT_OF_INTENTS {
+            (intent.key, intent.principal) = postcard::from_bytes(rest).map_err(|_| Unreadable)?;
+        } else if !rest.is_empty() {
             intent.key = Some(postcard::from_bytes(rest).map_err(|_| Unreadable)?);
         }
         Ok(intent)
@@ -130,6 +143,9 @@ pub struct Unreadable;
 
 /// The form in which things are kept; what is of another form is refused.
 const FORMAT: u8 = 1;
+
+/// The form of intents with a principal.
+const FORMAT_OF_INTENTS: u8 = 2;
 
 /// A record holds at most so many bytes; what is longer is kept in several.
 const PART_BYTES: usize = 64 * 1024;
@@ -203,6 +219,44 @@ mod tests {
             assert_eq!(decode::<Witness>(&bytes[..length]), Err(Unreadable), "{length}");
         }
         assert_eq!(decode::<Witness>(&[FORMAT + 1, 1]), Err(Unreadable));
+    }
+
+    #[test]
+    fn an_intent_keeps_its_principal_and_one_of_an_earlier_version_is_read_without() {
+        let till = Principal::new("till").ok();
+        let key = Some(CallKey::new("till", "order 7"));
+        let bare = Intent {
+            program: ProgramHash([7; 32]),
+            transaction: "sell".into(),
+            arguments: vec![Value::from(3)],
+            now: Time::from_micros(5),
+            seed: 9,
+            time: 11,
+            first: 0,
+            recorded: vec![vec![Value::from(4)]],
+            worklist: Worklist::default(),
+            replica: Some("r1".into()),
+            key: None,
+            principal: None,
+        };
+        // The forms of versions that had no principals: the fields alone, or with a key behind them.
+        assert_eq!(bare.encode(), encode(&bare));
+        let keyed = postcard::to_extend(&key.expect("there is one"), encode(&bare));
+        let keyed = keyed.expect("writing to memory cannot fail");
+        assert_eq!(Intent::decode(&keyed), Ok(Intent { key, ..bare.clone() }));
+        for (key, principal) in [(None, None), (key, None), (None, till.clone()), (key, till)] {
+            let has_principal = principal.is_some();
+            let intent = Intent { key, principal, ..bare.clone() };
+            let bytes = intent.encode();
+            assert_eq!(Intent::decode(&bytes), Ok(intent));
+            // Versions without principals read the first form alone.
+            assert_eq!(bytes[0] == FORMAT, !has_principal);
+            let least = if has_principal { bytes.len() } else { encode(&bare).len() };
+            for length in 0..least {
+                assert_eq!(Intent::decode(&bytes[..length]), Err(Unreadable), "{length}");
+            }
+        }
+        assert_eq!(Intent::decode(&[FORMAT_OF_INTENTS + 1, 1]), Err(Unreadable));
     }
 
     #[test]

@@ -454,8 +454,9 @@ async fn record(
 }
 
 impl Execution {
-    /// Carries the key of its call.
+    /// Carries the key of its call, and its principal.
     pub(crate) fn keyed(mut self, call: &Call) -> Self {
+        self.principal.clone_from(&call.principal);
         if let Some(key) = call.key {
             self.key = Some(key);
             self.digest = digest(call);

@@ -64,6 +64,7 @@ mod phase;
 mod places;
 #[doc(hidden)]
 pub mod planted;
+mod principal;
 mod records;
 pub mod runtime;
 pub mod session;

@@ -105,6 +105,7 @@ pub fn outcome(error: &Error) -> &'static str {
         Error::Parked { .. } => "parked",
         Error::ResultGone { .. } => "result_gone",
         Error::KeyReused => "key_reused",
+        Error::Forbidden { .. } => "forbidden",
         Error::Incomplete { .. } => "incomplete",
         Error::Cancelled => "cancelled",
         Error::Deadline { .. } => "deadline",

@@ -146,6 +146,9 @@ impl Runtime {
         index: usize,
         control: &Control<'_>,
     ) -> Result<PhaseEnd, Error> {
+        if !execution.has_written {
+            self.check_admitted(&execution.plan, execution.principal.as_ref())?;
+        }
         let begin = self.world.elapsed();
         let store = execution.store_name(&execution.plan.phases[index]);
         let mut report = PhaseReport { store, ..PhaseReport::default() };

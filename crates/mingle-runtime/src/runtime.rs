@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use mingle_lang::split::{Mode, Mutation};
 use mingle_lang::{Plan, Program};
 use mingle_model::{Name, Origin, TransactionId};
-use mingle_store::{Data, DataStore, Once, Read, Session as StoreSession, World};
+use mingle_store::{Admission, Data, DataStore, Once, Read, Session as StoreSession, World};
 use tracing::Span;
 
 use crate::call::{Call, CallReport, Finish, Running, Shared};
@@ -22,6 +22,7 @@ use crate::known::Known;
 use crate::lease::Watched;
 use crate::leave::never_leaves_any;
 use crate::limits::Settings;
+use crate::machine::Facts;
 use crate::metrics::Figures;
 use crate::own::Own;
 use crate::places::Sums;
@@ -41,6 +42,8 @@ pub struct Runtime {
     stamped: Vec<Name>,
     pub(crate) world: Arc<dyn World>,
     pub(crate) settings: Settings,
+    /// Which transactions named callers may call; all if it is not set.
+    pub(crate) admission: OnceLock<Arc<dyn Admission>>,
     pub(crate) own: Mutex<Own>,
     pub(crate) known: Mutex<Known>,
     pub(crate) watched: Mutex<Watched>,
@@ -119,6 +122,7 @@ impl Runtime {
             stamped,
             world,
             settings,
+            admission: OnceLock::new(),
             own: Mutex::new(own),
             known: Mutex::new(known),
             watched: Mutex::default(),
@@ -158,6 +162,12 @@ impl Runtime {
     #[doc(hidden)]
     pub fn with_planted(self: Arc<Self>, planted: Planted) -> Arc<Self> {
         Self::build(Parts { planted, ..self.parts() })
+    }
+
+    /// The time and the seed of a transaction that begins.
+    pub(crate) fn draw_facts(&self) -> Facts {
+        let seed = u128::from(self.world.random()) << 64 | u128::from(self.world.random());
+        Facts { now: self.world.now(), seed }
     }
 
     /// How often what happened here.

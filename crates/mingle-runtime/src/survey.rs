@@ -10,7 +10,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mingle_model::{Level, Name, Origin, Time, TransactionId};
+use mingle_model::{Level, Name, Origin, Principal, Time, TransactionId};
 use mingle_store::{Bytes, RecordKind, StoreError};
 
 use crate::error::Error;
@@ -25,6 +25,8 @@ pub struct Unfinished {
     pub id: TransactionId,
     /// Its name.
     pub transaction: Name,
+    /// The caller, if it has a name.
+    pub principal: Option<Principal>,
     /// When it was called, by the clock of the process that ran it.
     pub since: Time,
     /// The store that holds its intent.
@@ -223,6 +225,7 @@ impl Runtime {
             return Ok(None);
         };
         let (transaction, since) = (intent.transaction.clone(), intent.now);
+        let principal = intent.principal.clone();
         let mut left = Left::default();
         self.leaves(id, &place, &mut left).await.map_err(Error::Store)?;
         let (mut missing, mut unanswered) = (Vec::new(), Vec::new());
@@ -238,7 +241,9 @@ impl Runtime {
             return Ok(None);
         }
         let intent = place;
-        Ok(Some(Unfinished { id, transaction, since, intent, missing, unanswered, parked }))
+        let left =
+            Unfinished { id, transaction, principal, since, intent, missing, unanswered, parked };
+        Ok(Some(left))
     }
 
     /// Asks every replica of every store what it holds. Signs of life are looked at twice, since only one that changes is

@@ -9,7 +9,7 @@ use std::time::Duration;
 use mingle_lang::hir::StoreId;
 use mingle_lang::split::Mode;
 use mingle_lang::{Phase, Plan, Program};
-use mingle_model::{Name, TransactionId, Value};
+use mingle_model::{Name, Principal, TransactionId, Value};
 use mingle_store::{Data, Read};
 use tracing::{Span, field, info_span};
 
@@ -49,6 +49,7 @@ pub(crate) struct Execution {
     pub(crate) has_written: bool,
     /// Where it has written first, by the store's index.
     pub(crate) wrote_first: Option<usize>,
+    pub(crate) principal: Option<Principal>,
     /// The key of its call, and what tells apart calls with one key.
     pub(crate) key: Option<CallKey>,
     pub(crate) digest: [u8; 32],
@@ -115,6 +116,7 @@ impl Execution {
             begun: None,
             has_written: false,
             wrote_first: None,
+            principal: None,
             key: None,
             digest: [0; 32],
             id: None,
@@ -148,6 +150,7 @@ impl Execution {
         let (worklist, replica) = (intent.worklist, intent.replica);
         Self {
             key: intent.key,
+            principal: intent.principal,
             recorded,
             begun: Some(Begun { id, first: intent.first as usize, intent: place }),
             has_written: true,
@@ -172,6 +175,7 @@ impl Execution {
             worklist,
             replica: self.home.clone(),
             key: self.key,
+            principal: self.principal.clone(),
         }
     }
 
@@ -244,13 +248,8 @@ impl Runtime {
             session.worklist(),
             session.replica(),
         );
-        // Who waits for the first commit alone does not wait for what comes after it.
+        // With `until`, the caller does not wait for what comes after that store.
         Execution { reads_ahead: call.until.is_none(), ..execution.keyed(call) }
-    }
-
-    pub(crate) fn draw_facts(&self) -> Facts {
-        let seed = u128::from(self.world.random()) << 64 | u128::from(self.world.random());
-        Facts { now: self.world.now(), seed }
     }
 
     /// Runs a transaction to its end, in a span of its own.
@@ -285,6 +284,7 @@ impl Runtime {
             if let Some(report) = self.repeated(plan, call, deadline).await? {
                 return Ok(report);
             }
+            self.check_admitted(plan, call.principal.as_ref())?;
             self.refuse_if_away(plan, call)?;
             let mut execution = self.execution(plan, call);
             let run = self.run_once(&mut execution, call, shared, deadline).await;
@@ -490,8 +490,8 @@ fn writes(phase: &Phase) -> bool {
 fn incomplete(execution: &Execution, index: usize, committed: Vec<Name>, cause: Error) -> Error {
     let rest = &execution.plan.phases[index..];
     let id = execution.begun.as_ref().map(|begun| begun.id);
-    let mut missing: Vec<Name> =
-        rest.iter().filter(|phase| writes(phase)).filter_map(|p| execution.store_name(p)).collect();
+    let written = rest.iter().filter(|phase| writes(phase));
+    let mut missing: Vec<Name> = written.filter_map(|phase| execution.store_name(phase)).collect();
     if missing.is_empty() {
         // What is missing is read, not written.
         missing.extend(rest.iter().filter_map(|phase| execution.store_name(phase)));

@@ -8,6 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use mingle_lang::Program;
+use mingle_model::Principal;
+use mingle_store::Admission;
+use mingle_store_worker::Principals;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -24,6 +27,8 @@ pub struct Rights {
     worker: BTreeSet<String>,
     /// Programs that the worker runs for it; none if that is all.
     programs: Option<BTreeSet<[u8; 32]>>,
+    /// Which transactions of them its callers may call; all if there is no list.
+    principals: Option<Principals>,
 }
 
 impl Rights {
@@ -36,6 +41,7 @@ impl Rights {
             objects: all.clone(),
             worker: all,
             programs: None,
+            principals: None,
         }
     }
 
@@ -65,6 +71,16 @@ impl Rights {
     /// Whether the worker runs every program for it.
     pub fn may_run_all(&self) -> bool {
         self.programs.is_none()
+    }
+
+    /// The caller that calls with this token; none where there are no tokens.
+    pub fn principal(&self) -> Option<Principal> {
+        Principal::new(self.name.as_str()).ok()
+    }
+
+    /// Which transactions the worker runs for whom among the callers of the token's holder; none if that is left to the holder.
+    pub fn principals(&self) -> Option<&Principals> {
+        self.principals.as_ref()
     }
 
     /// Whether this transaction may be called.
@@ -107,6 +123,7 @@ struct Entry {
     #[serde(default)]
     worker: BTreeSet<String>,
     programs: Option<Vec<String>>,
+    principals: Option<Principals>,
 }
 
 /// A file of tokens that makes no sense.
@@ -152,39 +169,13 @@ impl Tokens {
             let count = file.tokens.len();
             return Err(TokensError(format!("there are {count} tokens, and at most {TOKENS_MAX}")));
         }
-        let schema = program.schema();
         let mut tokens = HashMap::new();
-        for Entry { name, sha256, transactions, objects, worker, programs } in file.tokens {
-            let wrong = |why: String| TokensError(format!("token {name:?}: {why}"));
-            let digest = from_hex(&sha256)
-                .ok_or_else(|| wrong("sha256 is not 64 hexadecimal digits".to_owned()))?;
-            for unknown in transactions.iter().filter(|found| *found != ALL) {
-                if program.plan(unknown).is_none() {
-                    return Err(wrong(format!("the program has no transaction {unknown:?}")));
-                }
-            }
-            for unknown in objects.iter().filter(|found| *found != ALL) {
-                if !schema.objects.contains_key(unknown.as_str()) {
-                    return Err(wrong(format!("the program has no object {unknown:?}")));
-                }
-            }
-            let stores = &program.checked.stores;
-            for unknown in worker.iter().filter(|found| *found != ALL) {
-                if !stores.iter().any(|store| *store.name == **unknown) {
-                    return Err(wrong(format!("the program has no store {unknown:?}")));
-                }
-            }
-            let digest_of = |text: &String| {
-                from_hex(text)
-                    .ok_or_else(|| wrong(format!("program {text:?} is not 64 hexadecimal digits")))
-            };
-            let programs = programs.map(|programs| programs.iter().map(digest_of).collect());
-            let programs = programs.transpose()?;
-            let name_of = name.clone();
-            let rights = Rights { name: name_of, transactions, objects, worker, programs };
-            let rights = Arc::new(rights);
-            if tokens.insert(digest, rights).is_some() {
-                return Err(wrong("the same sha256 stands there twice".to_owned()));
+        for entry in file.tokens {
+            let (digest, rights) = entry.check(program)?;
+            let wrong = |why: String| TokensError(format!("token {:?}: {why}", rights.name));
+            let twice = wrong("the same sha256 stands there twice".to_owned());
+            if tokens.insert(digest, Arc::new(rights)).is_some() {
+                return Err(twice);
             }
         }
         Ok(Self(tokens))
@@ -195,6 +186,61 @@ impl Tokens {
         // How long a look-up of a digest takes says nothing of the tokens.
         let digest: [u8; 32] = Sha256::digest(token).into();
         self.0.get(&digest)
+    }
+}
+
+impl Entry {
+    /// The digest of its token, and its rights, held against the program.
+    fn check(self, program: &Program) -> Result<([u8; 32], Rights), TokensError> {
+        let Self { name, sha256, transactions, objects, worker, programs, principals } = self;
+        let schema = program.schema();
+        let name_of = name.clone();
+        let wrong = |why: String| TokensError(format!("token {name_of:?}: {why}"));
+        if !name.is_empty() {
+            Principal::new(name.as_str()).map_err(|why| wrong(why.to_string()))?;
+        }
+        if principals.is_some() && (programs.is_none() || worker.is_empty()) {
+            let why = "principals needs worker and programs, whose transactions it lists";
+            return Err(wrong(why.to_owned()));
+        }
+        for listed in principals.iter().flat_map(Principals::names).filter(|name| *name != ALL) {
+            Principal::new(listed).map_err(|why| wrong(why.to_string()))?;
+        }
+        let digest = from_hex(&sha256)
+            .ok_or_else(|| wrong("sha256 is not 64 hexadecimal digits".to_owned()))?;
+        for unknown in transactions.iter().filter(|found| *found != ALL) {
+            if program.plan(unknown).is_none() {
+                return Err(wrong(format!("the program has no transaction {unknown:?}")));
+            }
+        }
+        for unknown in objects.iter().filter(|found| *found != ALL) {
+            if !schema.objects.contains_key(unknown.as_str()) {
+                return Err(wrong(format!("the program has no object {unknown:?}")));
+            }
+        }
+        let stores = &program.checked.stores;
+        for unknown in worker.iter().filter(|found| *found != ALL) {
+            if !stores.iter().any(|store| *store.name == **unknown) {
+                return Err(wrong(format!("the program has no store {unknown:?}")));
+            }
+        }
+        let digest_of = |text: &String| {
+            from_hex(text)
+                .ok_or_else(|| wrong(format!("program {text:?} is not 64 hexadecimal digits")))
+        };
+        let programs = programs.map(|programs| programs.iter().map(digest_of).collect());
+        let programs = programs.transpose()?;
+        Ok((digest, Rights { name, transactions, objects, worker, programs, principals }))
+    }
+}
+
+/// Callers by the names of their tokens: one of several tokens of one name is enough.
+impl Admission for Tokens {
+    fn admits(&self, principal: Option<&Principal>, transaction: &str) -> bool {
+        principal.is_none_or(|principal| {
+            let named = self.0.values().filter(|rights| rights.name == principal.as_str());
+            named.into_iter().any(|rights| rights.may_call(transaction))
+        })
     }
 }
 

@@ -52,6 +52,10 @@ impl App {
         let objects = program.schema().objects.keys().map(|kind| looks_at(kind));
         let sorts = program.plans.iter().map(|plan| plan.name.to_string()).chain(objects);
         let admission = config.is_adaptive.then(|| Admission::new(sorts, config.concurrent_max));
+        if let Some(tokens) = &config.tokens {
+            // A database that is served twice keeps the tokens of the first server.
+            database.runtime().admit_by(Arc::new(tokens.clone()));
+        }
         let work = bounds.map(|bounds| Work::new(&database, bounds, config.deadline_max));
         Self {
             work: work.map(Arc::new),

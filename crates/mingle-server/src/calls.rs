@@ -74,6 +74,7 @@ pub(crate) async fn call(
         until: asked.until,
         deadline: Some(asked.deadline),
         key,
+        principal: rights.principal(),
         ..Call::new(plan.name.clone(), arguments)
     };
     let permit = app.admit_call(&name).await?;

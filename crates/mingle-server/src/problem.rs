@@ -280,6 +280,7 @@ impl Problem {
             Error::Require { .. } => Code::Require,
             Error::Exists(_) => Code::Exists,
             Error::Misuse(_) => Code::Misuse,
+            Error::Forbidden { .. } => Code::Forbidden,
             Error::Unsupported(_) => Code::Unsupported,
             Error::Limit(_) => Code::Limit,
             Error::Conflict { .. } => Code::Conflict,

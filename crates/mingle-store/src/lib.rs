@@ -47,5 +47,5 @@ pub use store::{
 pub use test_world::TestWorld;
 pub use united::{EngineId, United, UnitedCommit};
 pub use violation::{Refusal, Violation, ViolationKind};
-pub use worker::{Errand, Ran, Worker};
+pub use worker::{Admission, Errand, Ran, Worker};
 pub use world::{BoxFuture, Turn, World, yield_once};

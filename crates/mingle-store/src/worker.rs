@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use mingle_model::Principal;
+
 use crate::store::StoreError;
 use crate::world::BoxFuture;
 
@@ -33,8 +35,16 @@ pub struct Ran {
     pub round_trips: u32,
 }
 
+/// Says which transactions a principal may call.
+pub trait Admission: Send + Sync {
+    /// True if this principal may call the transaction of this name; without a principal the caller is not named.
+    fn admits(&self, principal: Option<&Principal>, transaction: &str) -> bool;
+}
+
 /// Runs errands beside a store.
-pub trait Worker: Send + Sync {
+///
+/// Its [`Admission`] is that of the worker for this client, as the client was told when it opened the store.
+pub trait Worker: Admission {
     /// Runs an errand once, however often it has to be asked for.
     ///
     /// # Errors

@@ -117,6 +117,7 @@ pub use check::check_binding;
 pub use database::Database;
 pub use migration::{Migration, apply_migrations, plan_migrations};
 pub use mingle_macros::program;
+pub use mingle_model::Principal;
 pub use mingle_runtime::{
     Abandoned, Call, CallKey, CallReport, Error, Loss, PhaseReport, Settings, Swept, Unfinished,
 };
@@ -124,7 +125,7 @@ pub use mingle_runtime::{Backlog, Found, Holdings, Place, Process, Survey, Unrea
 pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Inside, metrics};
 pub use mingle_runtime::{Session, SessionKey, SessionScope, TokenError, TokioWorld};
-pub use mingle_store::StoreError;
+pub use mingle_store::{Admission, StoreError};
 #[cfg(feature = "embedded")]
 pub use mingle_store_embedded::storage::contain::is_contained;
 #[cfg(feature = "embedded")]

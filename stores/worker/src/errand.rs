@@ -3,12 +3,19 @@
 use std::time::Duration;
 
 use hyper::Method;
-use mingle_store::{BoxFuture, Errand, Ran, StoreError, Worker};
+use mingle_model::Principal;
+use mingle_store::{Admission, BoxFuture, Errand, Ran, StoreError, Worker};
 
 use crate::limits::{ASK_PAUSE_MAX, ASK_PAUSE_MIN};
 use crate::link::{Answer, Failed, Problem};
 use crate::store::WorkerStore;
 use crate::wire::{code, hex};
+
+impl Admission for WorkerStore {
+    fn admits(&self, principal: Option<&Principal>, transaction: &str) -> bool {
+        self.principals().is_none_or(|listed| listed.admits(principal, transaction))
+    }
+}
 
 impl Worker for WorkerStore {
     fn run<'a>(&'a self, errand: Errand<'a>) -> BoxFuture<'a, Result<Ran, StoreError>> {

@@ -4,6 +4,7 @@
 //! - [`WorkerStore`]: the store, as the runtime sees it;
 //! - [`config`]: the address and credentials of the worker;
 //! - `errand`: whole phases; `transaction`: single operations;
+//! - [`Principals`]: the callers that a worker's client may act for;
 //! - `link`: connections; [`wire`]: the protocol, which the server shares;
 //! - [`limits`]: the named bounds.
 //!
@@ -15,9 +16,11 @@ pub mod config;
 mod errand;
 pub mod limits;
 mod link;
+mod principals;
 mod store;
 mod transaction;
 pub mod wire;
 
 pub use config::{OpenError, WorkerConfig};
+pub use principals::Principals;
 pub use store::WorkerStore;

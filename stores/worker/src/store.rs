@@ -12,6 +12,7 @@ use mingle_store::{
 
 use crate::config::{OpenError, WorkerConfig};
 use crate::link::{Failed, Link};
+use crate::principals::Principals;
 use crate::transaction::WorkerTransaction;
 use crate::wire::{Answered, Description, Given, Operation, PROTOCOL, code, decode, encode, hex};
 
@@ -24,6 +25,7 @@ pub struct WorkerStore {
 pub(crate) struct Shared {
     link: Link,
     capabilities: Capabilities,
+    principals: Option<Principals>,
     answer_within: Duration,
     path: String,
     /// Its address.
@@ -78,6 +80,7 @@ impl WorkerStore {
         let shared = Shared {
             link,
             capabilities,
+            principals: description.principals,
             answer_within: config.answer_timeout,
             path,
             place: config.url.clone(),
@@ -111,6 +114,10 @@ impl WorkerStore {
 
     pub(crate) fn name(&self) -> &Name {
         &self.shared.capabilities.store
+    }
+
+    pub(crate) fn principals(&self) -> Option<&Principals> {
+        self.shared.principals.as_ref()
     }
 
     pub(crate) fn world(&self) -> &Arc<dyn World> {

@@ -20,8 +20,10 @@ use mingle_store::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::principals::Principals;
+
 /// The version of the protocol; other versions are rejected.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The content type of bodies.
 pub const CONTENT_TYPE: &str = "application/octet-stream";
@@ -47,6 +49,8 @@ pub struct Description {
     pub protocol: u32,
     /// The capabilities of the store.
     pub capabilities: Capabilities,
+    /// Which transactions the client's callers may call; all if there is no list.
+    pub principals: Option<Principals>,
 }
 
 /// A single operation on a store.

@@ -4,7 +4,7 @@
 //! back once, however often the phase reads. What travels is the attempt, not the protocol: the
 //! worker makes an execution of it again and runs the same code over its own connection to the
 //! store, so intents, witnesses, guards and fences are what they are elsewhere. All that must be the
-//! caller's is sent along: the id, `now()`, the seed of `unique()`, recorded values, whom to wait
+//! caller's is sent along: its principal, the id, `now()`, the seed of `unique()`, recorded values, whom to wait
 //! for. Whoever sends it stays the transaction's origin: it cleans up, helps, and finds out what
 //! came of an attempt whose answer was lost.
 //!

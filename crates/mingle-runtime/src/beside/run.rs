@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mingle_lang::{Plan, Program};
 use mingle_model::Name;
-use mingle_store::{DataStore, StoreError, World};
+use mingle_store::{Admission, DataStore, StoreError, World};
 
 use super::elsewhere::{Elsewhere, here};
 use super::wire::{After, Attempt, Attempted, End, Left};
@@ -17,6 +17,7 @@ use crate::intent::{ProgramHash, decode, encode};
 use crate::limits::{BESIDE_INLINE_BYTES_MAX, BESIDE_KEPT_MAX, BESIDE_TRIES_MAX, Settings};
 use crate::machine::{Facts, Recorded};
 use crate::phase::{Control, Tries};
+use crate::principal::check_attempt;
 use crate::runtime::Runtime;
 use crate::stats::Counted;
 use crate::transaction::{Begun, Execution};
@@ -58,7 +59,8 @@ impl Beside {
         &self.store
     }
 
-    /// Runs an attempt, of a program whose declarations are the store's. It is not to be dropped
+    /// Runs an attempt, of a program whose declarations are the store's, for a client whose callers may call what
+    /// `admission` says; without it, all. It is not to be dropped
     /// before it has ended, or nobody knows what came of it.
     ///
     /// # Errors
@@ -69,7 +71,12 @@ impl Beside {
     ///
     /// May panic where what is sent along does not fit the phase, such as values of other types in
     /// the place of what earlier phases have recorded: it belongs into a task of its own.
-    pub async fn run(&self, program: &Arc<Program>, attempt: &[u8]) -> Result<Vec<u8>, NoAttempt> {
+    pub async fn run(
+        &self,
+        program: &Arc<Program>,
+        attempt: &[u8],
+        admission: Option<&dyn Admission>,
+    ) -> Result<Vec<u8>, NoAttempt> {
         // Decoding what is large takes a turn of computation.
         let is_large = attempt.len() > BESIDE_INLINE_BYTES_MAX;
         let turn = if is_large { Some(self.world.turn().await) } else { None };
@@ -79,7 +86,7 @@ impl Beside {
         drop(turn);
         let plan = self.check(program, &attempt)?;
         let runtime = self.runtime(program, &attempt);
-        Ok(encode(&self.attempt(&runtime, program, plan, attempt).await))
+        Ok(encode(&self.attempt((&runtime, admission), program, plan, attempt).await))
     }
 
     fn check(&self, program: &Program, attempt: &Attempt) -> Result<Arc<Plan>, NoAttempt> {
@@ -163,23 +170,25 @@ impl Beside {
 
     async fn attempt(
         &self,
-        runtime: &Runtime,
+        (runtime, admission): (&Runtime, Option<&dyn Admission>),
         program: &Arc<Program>,
         plan: Arc<Plan>,
         attempt: Attempt,
     ) -> Attempted {
-        let index = attempt.phase as usize;
+        let (index, lent) = (attempt.phase as usize, attempt.lent);
         let site = plan.phases[index].store.expect("it was checked to visit a store");
         let before = attempt.recorded.clone();
         let mut tries = tries_of(&attempt);
-        let lent = attempt.lent;
         let mut execution = execution(program, runtime.hash, &plan, attempt, site);
         let deadline = self.world.elapsed().saturating_add(runtime.settings.deadline);
         // What has begun has to be finished; steps are bounded here all the same.
         let may_end = execution.begun.is_none();
         let control = Control::without_caller(deadline, runtime.settings.deadline, may_end);
-        let mut report = PhaseReport::default();
-        let (mut end, mut tried_so_often) = (End::Again, 0);
+        let (mut report, mut end, mut tried_so_often) = (PhaseReport::default(), End::Again, 0);
+        if let Err(error) = check_attempt(&execution, admission) {
+            let after = after(runtime, execution, tries, report, (before, site));
+            return Attempted { end: End::Failed(error), after, stats: Vec::new() };
+        }
         for tried in 1..=BESIDE_TRIES_MAX {
             tried_so_often = tried;
             let attempted =
@@ -275,6 +284,7 @@ fn execution(
         attempt.begun.map(|(id, first, intent)| Begun { id, first: first as usize, intent });
     execution.has_written = attempt.has_written;
     execution.key = attempt.key;
+    execution.principal = attempt.principal;
     execution.digest = attempt.digest;
     execution.id = attempt.id;
     execution.is_helper = attempt.is_helper;

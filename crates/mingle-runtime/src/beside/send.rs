@@ -125,6 +125,7 @@ impl Runtime {
             begun: begun.map(|begun| (begun.id, begun.first as u32, begun.intent.clone())),
             has_written: execution.has_written,
             key: execution.key,
+            principal: execution.principal.clone(),
             digest: execution.digest,
             id: execution.id,
             lent,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mingle_model::{Name, Stamp, Time, TransactionId, Value, WitnessRow};
+use mingle_model::{Name, Principal, Stamp, Time, TransactionId, Value, WitnessRow};
 use mingle_store::{Capabilities, Data, Read};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,7 @@ pub(crate) struct Attempt {
     pub(crate) begun: Option<(TransactionId, u32, Name)>,
     pub(crate) has_written: bool,
     pub(crate) key: Option<CallKey>,
+    pub(crate) principal: Option<Principal>,
     pub(crate) digest: [u8; 32],
     /// The transaction's id, if it has one.
     pub(crate) id: Option<TransactionId>,

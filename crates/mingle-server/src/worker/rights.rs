@@ -48,7 +48,7 @@ fn is_protocol_read(read: &Read) -> bool {
     matches!(read, Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. })
 }
 
-/// An intent or a program would be run by whoever helps, with the rights of that.
+/// An intent or a program would be run by a helper, with the rights of the principal that it names.
 fn is_protocol_write(write: &Write) -> bool {
     match write {
         Write::Forget(_) | Write::Discard(_) => true,

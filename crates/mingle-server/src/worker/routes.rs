@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use mingle_lang::Program;
 use mingle_runtime::intent::ProgramHash;
+use mingle_store::Admission;
 use mingle_store_worker::wire::{self, Answered, CONTENT_TYPE, Description, Operation, PROTOCOL};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -115,7 +116,8 @@ async fn describe(
     let site = work.store(&store)?;
     asked_program(work, &rights, &store, asked)?;
     let capabilities = site.store().capabilities().clone();
-    Ok(bytes(wire::encode(&Description { protocol: PROTOCOL, capabilities })))
+    let principals = rights.principals().cloned();
+    Ok(bytes(wire::encode(&Description { protocol: PROTOCOL, capabilities, principals })))
 }
 
 /// `PUT /v1/worker/stores/{store}/attempts/{nonce}`
@@ -140,7 +142,8 @@ async fn run(
         Entered::New(turn) => {
             // It runs to its end, whoever waits for it.
             let admitted = (permit, held);
-            tokio::spawn(attempt_once(work.clone(), turn, (store, program, attempt), admitted));
+            let sent = (store, program, attempt, rights);
+            tokio::spawn(attempt_once(work.clone(), turn, sent, admitted));
             work.attempts.ask(key)?
         }
     };
@@ -150,13 +153,17 @@ async fn run(
 async fn attempt_once(
     work: Arc<Work>,
     turn: Turn,
-    (store, program, attempt): (String, Arc<Program>, axum::body::Bytes),
+    (store, program, attempt, rights): (String, Arc<Program>, axum::body::Bytes, Arc<Rights>),
     admitted: (OwnedSemaphorePermit, Held),
 ) {
     let outcome = match work.store(&store).cloned() {
         Ok(site) => {
             // In a task of its own: what does not fit the phase may end it.
-            let ran = tokio::spawn(async move { site.run(&program, &attempt).await }).await;
+            let running = async move {
+                let admission = rights.principals().map(|listed| listed as &dyn Admission);
+                site.run(&program, &attempt, admission).await
+            };
+            let ran = tokio::spawn(running).await;
             match ran {
                 Ok(Ok(answer)) => Ok(answer.into()),
                 Ok(Err(wrong)) => Err(Problem::new(Code::InvalidArgument, wrong.to_string())),

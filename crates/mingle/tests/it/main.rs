@@ -21,6 +21,7 @@ mod keys;
 mod long_group;
 mod operations;
 mod owed;
+mod principals;
 mod recovery;
 mod renamed;
 mod round_trips;

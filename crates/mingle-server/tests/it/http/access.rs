@@ -3,8 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mingle::Database;
+use mingle::{Database, Principal, TokioWorld};
+use mingle_lang::hir::StoreId;
+use mingle_runtime::Runtime;
 use mingle_server::{Config, Server, Tokens};
+use mingle_store::wrap::fault::{FaultPlan, FaultyStore, Rates};
 use serde_json::json;
 
 use crate::http::client::{Request, Served, TEXT};
@@ -117,4 +120,54 @@ fn what_nothing_protects_is_not_shown_to_other_machines() {
     assert!(error.contains("without tokens everybody may call everything"), "{error}");
     assert!(bind(Config { is_open: true, ..Config::default() }).is_ok());
     assert!(bind(Config { tokens: Some(Tokens::default()), ..Config::default() }).is_ok());
+}
+
+/// The second server is another process over the same stores, with other rights.
+#[test]
+fn another_server_carries_out_what_a_caller_began_that_has_lost_its_right_since() {
+    let program = mingle::compile(TEXT).expect("the program is good");
+    let tokens = |text: &str| {
+        let tokens = Tokens::parse(text, &program).unwrap_or_else(|error| panic!("{error}"));
+        move |config: &mut Config| config.tokens = Some(tokens)
+    };
+    let plan = FaultPlan::seeded(1, Rates { unavailable: 1_000, ..Rates::default() });
+    let may_buy = TOKENS.replacen("[\"add\"]", "[\"buy\"]", 1);
+    plan.set_on(false);
+    let first = Served::around(TEXT, "", tokens(&may_buy), |name, store| match name {
+        "feed" => FaultyStore::new(store, plan.clone()),
+        _ => store,
+    });
+    let add = Request::call("add", &json!({ "item": "tea", "count": 5 }));
+    assert_eq!(first.send(&as_("all", add)).status, 200);
+    plan.set_on(true);
+    let body = json!({ "item": "tea", "count": 1, "buyer": "ana" });
+    let mut soon = Request::new("POST", "/v1/transactions/buy?deadline_ms=300");
+    soon = soon.header("content-type", "application/json").body(body.to_string());
+    let answer = first.send(&as_("till", soon));
+    assert_eq!((answer.status, &*answer.code()), (202, "incomplete"), "{}", answer.body);
+
+    let runtime = first.database.runtime();
+    let count = program.checked.stores.len() as u32;
+    let stores = (0..count).map(|id| runtime.store(StoreId(id)).clone()).collect();
+    let settings = runtime.settings().clone();
+    // With the first server all its tasks end.
+    drop(first);
+    let open = || {
+        let world = Arc::new(TokioWorld::new());
+        let runtime = Runtime::new(program.clone(), stores, world, settings);
+        Arc::new(Database::over(runtime))
+    };
+    let second = Served::over(open, tokens(TOKENS));
+    let buy = Request::call("buy", &body);
+    assert_eq!(second.send(&as_("till", buy.clone())).status, 403);
+    let left = second.block_on(second.database.left_behind()).expect("the stock answers");
+    assert_eq!(left.unfinished.len(), 1, "{left:?}");
+    assert_eq!(left.unfinished[0].principal, Principal::new("till").ok());
+    plan.set_on(false);
+    // It meets what was begun, and finishes that.
+    let answer = second.send(&as_("all", buy));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let read = Request::call("read", &json!({ "of": "ana" }));
+    let answer = second.send(&as_("all", read).header("mingle-session", answer.session()));
+    assert_eq!(answer.json(), json!({ "result": ["bought", "bought"] }), "{}", answer.body);
 }

@@ -118,11 +118,22 @@ impl Served {
 
     /// Another server over the same stores.
     pub fn beside(&self, change: impl FnOnce(&mut Config)) -> Self {
+        Self::over(|| self.database.clone(), change)
+    }
+
+    /// A server of a database that is made where the server runs.
+    pub fn over(
+        database: impl FnOnce() -> Arc<Database>,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let runtime = Runtime::new().expect("a runtime starts");
         let mut config = Config::default();
         change(&mut config);
-        let server = runtime.block_on(bind(self.database.clone(), config));
-        Self::serving(runtime, self.database.clone(), server)
+        let (database, server) = runtime.block_on(async {
+            let database = database();
+            (database.clone(), bind(database, config).await)
+        });
+        Self::serving(runtime, database, server)
     }
 
     fn serving(runtime: Runtime, database: Arc<Database>, server: Server) -> Self {

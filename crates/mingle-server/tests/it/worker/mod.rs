@@ -5,6 +5,7 @@ mod by_id;
 mod conformance;
 mod faults;
 mod killed;
+mod principals;
 mod programs;
 mod replicas;
 mod site;
