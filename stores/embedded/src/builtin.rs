@@ -1,4 +1,4 @@
-//! The bodies that this engine has for declared operations.
+//! The bodies of declared operations that this engine provides.
 //!
 //! | body | parameters | gives |
 //! | --- | --- | --- |
@@ -10,8 +10,8 @@
 //! | `builtin:add KIND.FIELD` | key, int | a command: adds to a counter |
 //!
 //! Where the first parameter is a `ref KIND` and only one field of the kind fits, the body may be
-//! the verb alone: `builtin:size`. A key may be given as a `ref KIND` too. Queries are strong: at a replicated store they see
-//! what any replica has acknowledged, delivered or not.
+//! the verb alone: `builtin:size`. A key may be given as a `ref KIND` too. Queries are strong: at a
+//! replicated store they see all updates that any replica has acknowledged, delivered or not.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use mingle_store::{Address, Data, Read, StoreOperation, Write};
 use crate::layout::{Layout, Shape};
 use crate::limits::KEYS_MAX;
 
-/// The operations of one store, by name. None is one without a body.
+/// The operations of one store, by name. `None` stands for an operation without a body.
 pub type Builtins = BTreeMap<Name, Option<Builtin>>;
 
 /// One operation with a body.
@@ -47,7 +47,7 @@ enum Verb {
 /// The question that a query asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// A read, and what to make of its answer.
+    /// A read whose answer gives the result.
     Read(Read),
     /// The keys of a kind.
     Keys(Name),
@@ -56,7 +56,7 @@ pub enum Question {
 const FORMS: &str = "`builtin:size KIND.FIELD`, `builtin:value KIND.FIELD`, `builtin:exists KIND`, `builtin:keys KIND`, `builtin:append KIND.FIELD` or `builtin:add KIND.FIELD`";
 
 impl Builtin {
-    /// Understands the body of a declared operation.
+    /// Parses the body of a declared operation.
     ///
     /// # Errors
     ///
@@ -288,7 +288,7 @@ fn parse_target(verb: Verb, target: &str, layout: &Layout) -> Result<(Name, u16)
     }
 }
 
-/// Understands all operations of a store.
+/// Parses the bodies of all operations of a store.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
-//! The catalog: what is kept of a program's schema, so that rows are never read as what they
-//! are not.
+//! The catalog: the stored part of a program's schema, so that rows are never read with the wrong
+//! type.
 //!
-//! Kinds and fields have ids that are given once and never again. At open, what the program adds
-//! is added; what it no longer has stays, rows and all; what it changed is refused.
+//! Kinds and fields have ids that are assigned once and never reused. At open, new declarations of the
+//! program are added; declarations that it no longer has stay, with their rows; changed ones are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,11 +48,11 @@ impl Catalog {
         }
     }
 
-    /// Adds what `schema` adds, and gives the layout that it reads and writes rows with.
+    /// Adds the new declarations of `schema`, and returns the layout with which it reads and writes rows.
     ///
     /// # Errors
     ///
-    /// When the schema changes what is kept, naming what, from what and to what.
+    /// When the schema changes a stored declaration; the error names the item and both declarations.
     pub fn merge(&mut self, schema: &StoreSchema, replicas: &[Name]) -> Result<Layout, OpenError> {
         let store = &schema.store;
         let fresh = Self::new(schema, replicas);
@@ -96,8 +96,8 @@ impl Catalog {
         Ok(layout)
     }
 
-    /// The kinds that rows are kept of and that `schema` declares in another store: their ids, the
-    /// names, and that store.
+    /// Returns the kinds that have rows here and that `schema` declares in another store: their ids,
+    /// their names, and that store.
     pub fn moved<'a>(
         &'a self,
         schema: &'a StoreSchema,

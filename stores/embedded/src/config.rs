@@ -74,13 +74,13 @@ pub struct EmbeddedConfig {
     pub delay: Duration,
     /// Largest deviation from `delay`, drawn for each update and replica.
     pub jitter: Duration,
-    /// How a later phase takes effect once: [`Once::Serial`], or at a replicated level also
-    /// [`Once::Home`], as if the replicas could not agree: each judges guards by what it has itself.
+    /// The way in which a later phase takes effect once: [`Once::Serial`], or at a replicated level also
+    /// [`Once::Home`], as if the replicas could not agree: each judges guards by its own data.
     pub once: Once,
-    /// Holds updates up while a link is down; none where all links are always up.
+    /// Holds updates up while a link is down; `None` if all links are always up.
     pub links: Option<LinkTable>,
     /// Data centers in place of replicas: a causal store that is the core of `mingle-geo`. Then
-    /// `replicas`, `delay` and `once` are of no matter, and links are those between data centers.
+    /// `replicas`, `delay` and `once` have no effect, and `links` are the links between data centers.
     pub geo: Option<GeoConfig>,
 }
 
@@ -157,7 +157,7 @@ pub enum OpenError {
         /// The folder of the store.
         folder: PathBuf,
     },
-    /// The disk failed, or what it holds is no store.
+    /// The disk failed, or its content is no store.
     Storage {
         /// The store.
         store: Name,

@@ -1,7 +1,7 @@
-//! The folder that a program's stores share, and the list of what was made in it.
+//! The folder that a program's stores share, and the list of the stores made in it.
 //!
-//! Each store has a file `NAME.redb`. The file `stores` lists them, one name a line, so a file that is gone
-//! is not taken for a store that is new.
+//! Each store has a file `NAME.redb`. The file `stores` lists them, one name a line, so a missing
+//! file is not mistaken for a new store.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::storage::disk::sync_folder;
 /// The list's file.
 const LIST: &str = "stores";
 
-/// What the list begins with.
+/// The first lines of the list.
 const HEAD: &str = "# The stores that are kept here. A line without its file is an error: to begin again with an \
                     empty store, remove the line.\n";
 
@@ -21,7 +21,7 @@ const HEAD: &str = "# The stores that are kept here. A line without its file is 
 pub struct Folder<'a>(pub &'a Path);
 
 impl Folder<'_> {
-    /// Makes the folder, and an empty list where there is nothing yet.
+    /// Makes the folder, and an empty list if there is nothing yet.
     ///
     /// # Errors
     ///
@@ -34,18 +34,18 @@ impl Folder<'_> {
         Ok(())
     }
 
-    /// The file of a store.
+    /// Returns the file of a store.
     pub fn file(&self, store: &str) -> PathBuf {
         self.0.join(format!("{store}.redb"))
     }
 
-    /// The file that lists the stores.
+    /// Returns the file that lists the stores.
     pub fn list(&self) -> PathBuf {
         self.0.join(LIST)
     }
 
-    /// The stores that were made here, whether or not their files are there. A folder of an earlier
-    /// version has no list: there the files say it, and the lock files beside them.
+    /// Returns the stores that were made here, even if their files are missing. A folder of an earlier
+    /// version has no list; then the files and the lock files beside them name the stores.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Folder<'_> {
         }
     }
 
-    /// The stores whose files are here.
+    /// Returns the stores whose files are here.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Folder<'_> {
         })
     }
 
-    /// Notes that a store has another name.
+    /// Notes the new name of a store.
     ///
     /// # Errors
     ///

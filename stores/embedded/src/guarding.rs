@@ -1,4 +1,4 @@
-//! What a commit demands of records.
+//! The conditions of a commit on records.
 
 use mingle_store::record::read_floor;
 use mingle_store::{Guard, RecordKey};
@@ -6,7 +6,7 @@ use mingle_store::{Guard, RecordKey};
 use crate::encoding::row;
 use crate::storage::{StorageError, View};
 
-/// Whether all guards hold of the records that `view` has under the keys that `key` gives.
+/// True if all guards hold for the records in `view` under the keys that `key` returns.
 ///
 /// # Errors
 ///

@@ -15,11 +15,11 @@ use crate::storage::contain::contain;
 use crate::storage::disk::{DiskError, DiskStorage, sync_folder};
 use crate::storage::{Direction, Storage, StorageError};
 
-/// Opens the file of a store, which is made if it never was.
+/// Opens the file of a store; makes the file if it was never made.
 ///
 /// # Errors
 ///
-/// When the file is in use, gone although it was made, empty or damaged, or the disk fails.
+/// When the file is in use, missing although it was made, empty or damaged, or the disk fails.
 pub fn open_disk(folder: &Path, schema: &StoreSchema) -> Result<DiskStorage, OpenError> {
     let place = Folder(folder);
     let path = place.file(&schema.store);
@@ -51,7 +51,7 @@ pub fn open_disk(folder: &Path, schema: &StoreSchema) -> Result<DiskStorage, Ope
     Ok(disk)
 }
 
-/// Takes what a store keeps from its storage: where that makes no sense, it is damaged.
+/// Runs `open` on the content of a store's storage; content that makes no sense counts as damage.
 pub fn contained<T>(
     is_durable: bool,
     config: &EmbeddedConfig,
@@ -59,7 +59,7 @@ pub fn contained<T>(
     open: impl FnOnce() -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
     if !is_durable {
-        // In memory it is a mistake of ours.
+        // In memory, such content is a bug of the engine.
         return open();
     }
     let damaged = |panic| Err(broken(config, schema, &StorageError::damaged(panic)));
@@ -73,7 +73,7 @@ pub fn note_made(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), Op
     noted.map_err(|error| broken(config, schema, &StorageError::new(error)))
 }
 
-/// The stores whose files are in a folder.
+/// Returns the stores whose files are in a folder.
 ///
 /// # Errors
 ///
@@ -85,12 +85,12 @@ pub fn stores(folder: &Path) -> Result<BTreeSet<String>, OpenError> {
     })
 }
 
-/// Gives a store of a folder another name, with all that it has. Done once, it changes nothing more.
+/// Renames a store of a folder, with all its content. A repeated call changes nothing.
 ///
 /// # Errors
 ///
-/// When the store is in use, when transactions of the folder are not finished (they name it), and when the
-/// disk fails.
+/// When the store is in use, when the folder has unfinished transactions (they contain the store's name), or
+/// when the disk fails.
 pub fn rename(folder: &Path, from: &Name, to: &Name) -> Result<(), OpenError> {
     let place = Folder(folder);
     let failed =
@@ -103,11 +103,11 @@ pub fn rename(folder: &Path, from: &Name, to: &Name) -> Result<(), OpenError> {
             .and_then(|()| sync_folder(&place.file(to)))
             .map_err(|error| failed(error.to_string()))?;
     }
-    // Of an attempt that was cut off after the file had its name, this is left to do.
+    // If an earlier attempt was cut off after it renamed the file, only this step is left.
     place.rename(from, to).map_err(|error| failed(error.to_string()))
 }
 
-/// Sees that no transaction that is not finished has left anything in a store.
+/// Checks that no unfinished transaction has left anything in a store.
 fn check_finished(folder: &Path, store: &Name) -> Result<(), OpenError> {
     let path = Folder(folder).file(store);
     let failed =

@@ -1,4 +1,4 @@
-//! What the engine needs to know of a program's objects: durable ids and shapes.
+//! The engine's view of a program's objects: durable ids and shapes.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::encoding::key;
 pub struct Layout {
     /// Kinds by name.
     pub kinds: BTreeMap<Name, KindLayout>,
-    /// Shapes of all fields that were ever declared, by ids of kind and field: rows of those that
-    /// the program no longer has stay, and are deleted with their objects.
+    /// Shapes of all fields that were ever declared, by ids of kind and field. Rows of
+    /// fields that the program no longer has stay until their objects are deleted.
     pub shapes: BTreeMap<(u32, u16), Shape>,
     /// Names of all kinds that were ever declared, by id.
     pub names: BTreeMap<u32, Name>,
@@ -38,9 +38,9 @@ pub struct FieldLayout {
     pub id: u16,
     /// The field's name.
     pub name: Name,
-    /// What it holds.
+    /// The type of its content.
     pub field_type: FieldType,
-    /// What a register reads as where nothing was written.
+    /// The value of a register that was never written.
     pub default: Value,
 }
 
@@ -54,7 +54,7 @@ pub struct Place {
 }
 
 impl Layout {
-    /// The kind of an object.
+    /// Returns the kind of an object.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Layout {
         self.kinds.get(name).ok_or_else(|| format!("no object {name} lives here"))
     }
 
-    /// What a field is, or was when a program still declared it.
+    /// Returns the shape of a field, also if no program declares the field any more.
     pub fn shape(&self, kind: u32, field: u16) -> Shape {
         *self
             .shapes
@@ -71,13 +71,13 @@ impl Layout {
             .expect("the catalog knows every field that has rows: it is corrupt")
     }
 
-    /// The ids of all counters of a kind.
+    /// Returns the ids of all counters of a kind.
     pub fn counters(&self, kind: u32) -> impl Iterator<Item = u16> {
         let fields = self.shapes.range((kind, 0)..=(kind, u16::MAX));
         fields.filter_map(|((_, id), shape)| (*shape == Shape::Counter).then_some(*id))
     }
 
-    /// Where an object is kept.
+    /// Returns the place of an object in the rows of `replica`.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Layout {
         Ok(Place { kind, prefix })
     }
 
-    /// The field at an address.
+    /// Returns the field at an address.
     ///
     /// # Errors
     ///

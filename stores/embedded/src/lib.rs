@@ -2,27 +2,27 @@
 //!
 //! [`Embedded::open`] gives a [`mingle_store::DataStore`]. Reading order:
 //!
-//! - [`config`]: what can be set, and why a store cannot be opened.
+//! - [`config`]: the settings, and the errors of opening a store.
 //! - [`storage`]: ordered rows with snapshots and atomic commits, in memory or in a redb file.
-//! - `folder`, `kept`: the files of a program's stores; `mending`: a store that opens again after its disk failed.
+//! - `folder`, `kept`: the files of a program's stores; `mending`: reopening a store after its disk failed.
 //! - `encoding`: values, keys and rows as bytes.
-//! - `catalog`, `layout`: what is kept of the schema, and the durable ids in keys.
+//! - `catalog`, `layout`: the stored schema, and the durable ids in keys.
 //! - `builtin`: the bodies of declared operations.
-//! - `reading`, `writing`: from rows to answers, and writes checked.
-//! - `witness`, `guarding`: witness rows, and what a commit demands of rows and records.
+//! - `reading`, `writing`: answers computed from rows, and checks of writes.
+//! - `witness`, `guarding`: witness rows, and the conditions of a commit on rows and records.
 //! - `serializable`: the engine for `linearizable` and `snapshot`.
 //! - `replicated`: the engine for `causal` and `eventual`.
 //! - `geo`: the engine for causal stores over several data centers.
-//! - `turnstile`: how commits are ordered, and share an `fsync`; `outcome`: what became of
-//!   one.
+//! - `turnstile`: orders commits and lets them share an `fsync`; `outcome`: the outcomes
+//!   of commits.
 //!
-//! What grows with use and is never given back: one small row for each process that ever committed with an
-//! id ([`mingle_store::Commit::id`]), over data centers one for each such id where they are kept; and one
-//! small row for each object that was deleted, but not over data centers.
+//! Two kinds of rows grow with use and are never removed: one small row for each process that ever
+//! committed with an id ([`mingle_store::Commit::id`]), or, over data centers, one for each such id where
+//! ids are kept; and one small row for each deleted object, except over data centers.
 //!
-//! Invariant: nothing runs in the background, but in `geo`. What is due is done when somebody asks, so a
-//! test with a clock of its own sees the same each time. Data centers tell each other how far they are
-//! whether or not somebody asks: that is a task of the world, and ends with the store.
+//! Invariant: nothing runs in the background, except in `geo`. Work that is due is done at the next request,
+//! so a test with its own clock sees the same result each time. Data centers tell each other their progress
+//! with or without requests: a task of the world does this, and it ends with the store.
 
 mod builtin;
 mod catalog;

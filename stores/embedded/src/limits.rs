@@ -23,7 +23,7 @@ pub const VALUE_DEPTH_MAX: usize = 128;
 /// exact for more adds than a store can hold: 2^90.
 pub const ADD_MAX: i128 = 1 << 90;
 
-/// `builtin:keys` gives at most this many keys, and refuses where there are more.
+/// `builtin:keys` returns at most this many keys, and fails if there are more.
 pub const KEYS_MAX: usize = 100_000;
 
 /// One storage commit takes at most this many transactions together.
@@ -32,8 +32,8 @@ pub const GROUP_MAX: usize = 256;
 /// One storage commit applies at most this many updates from other replicas.
 pub const DELIVERIES_PER_COMMIT_MAX: usize = 1_024;
 
-/// Where more updates than this are on their way to a replica, those that are due are applied
-/// with the next commit anywhere, even if nobody visits it.
+/// If more updates than this are in transit to a replica, the next commit at any replica applies
+/// those that are due, even if no client uses that replica.
 pub const BACKLOG_MAX: usize = 4_096;
 
 /// A kind has had at most this many fields, removed ones included.
@@ -42,15 +42,15 @@ pub const FIELDS_MAX: usize = 65_535;
 /// redb keeps at most this much of one store's file in memory: 64 MiB.
 pub const CACHE_BYTES: usize = 64 << 20;
 
-/// In at most so many pairs the transactions of a store over data centers conflict. Each pair of a
-/// transaction is one more key for each item that it uses, in what is certified.
+/// The maximum number of conflict pairs of a store over data centers. Each pair of a transaction
+/// adds one key to its certification for each item that the transaction uses.
 pub const CONFLICTS_MAX: usize = 256;
 
-/// After its disk failed, a store tries to open it again so often.
+/// The interval at which a store tries to reopen its disk after the disk failed.
 pub const REOPEN_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What became of a commit with an id is known for at least so long.
+/// The outcome of a commit with an id is kept for at least this long.
 pub const OUTCOMES_KEPT: std::time::Duration = std::time::Duration::from_mins(10);
 
-/// A commit with an id looks at so many outcomes of others, and removes those that are old.
+/// A commit with an id checks this many outcomes of other commits, and removes the old ones.
 pub const OUTCOMES_SWEPT: usize = 4;

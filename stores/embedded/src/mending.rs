@@ -1,7 +1,7 @@
-//! A store whose disk failed opens it again, at the first call to the store after a while.
+//! Reopening of a failed disk, at the first call to the store after some time.
 //!
-//! Nothing runs in the background: the first that begins a transaction, asks for an outcome or for the
-//! store's [health](mingle_store::DataStore::health) at least [`REOPEN_EVERY`] after the failure tries it.
+//! Nothing runs in the background: the first call that begins a transaction, asks for an outcome or for the
+//! store's [health](mingle_store::DataStore::health) at least [`REOPEN_EVERY`] after the failure reopens it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -104,7 +104,7 @@ pub trait Mend: Send + Sync + 'static {
     /// The store.
     fn core(&self) -> &Core;
 
-    /// Opens the disk again, and takes from it what the engine keeps in memory.
+    /// Reopens the disk, and reloads from it the engine's state in memory.
     ///
     /// # Errors
     ///

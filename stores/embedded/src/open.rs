@@ -30,7 +30,7 @@ impl Embedded {
     /// # Errors
     ///
     /// When the configuration does not fit the level, the folder is in use or cannot be read, the
-    /// program changes what the store keeps, or the body of an operation does not fit.
+    /// program changes stored definitions, or the body of an operation does not fit.
     pub fn open(
         config: EmbeddedConfig,
         schema: StoreSchema,
@@ -116,7 +116,7 @@ impl Embedded {
         world: Arc<dyn World>,
     ) -> Result<Arc<GeoStore>, OpenError> {
         let geo = check_geo(config, schema)?;
-        // It gives no less where a program asks for less.
+        // A strong store keeps the level of the schema; any other store is causal.
         let level = if geo.is_strong { schema.level } else { Level::Causal };
         let schema = &StoreSchema { level, ..schema.clone() };
         let is_durable = storage.is_durable();
@@ -128,7 +128,7 @@ impl Embedded {
         })
     }
 
-    /// The stores whose files are in a folder.
+    /// Returns the stores whose files are in a folder.
     ///
     /// # Errors
     ///
@@ -137,17 +137,17 @@ impl Embedded {
         kept::stores(folder)
     }
 
-    /// Gives a store of a folder another name, with all that it has; none of its stores may be open. Done
-    /// again, it changes nothing.
+    /// Renames a store of a folder, with all its content. None of the folder's stores may be open. A repeated
+    /// call changes nothing.
     ///
     /// # Errors
     ///
-    /// When a store is in use, or transactions are not finished, which name it; when the disk fails.
+    /// When a store is in use; when unfinished transactions contain its name; when the disk fails.
     pub fn rename(folder: &Path, from: &Name, to: &Name) -> Result<(), OpenError> {
         kept::rename(folder, from, to)
     }
 
-    /// Sees that a store can be opened, as far as that depends on nothing that is kept.
+    /// Checks that a store can be opened, as far as that does not depend on stored data.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Embedded {
         Self::core(Box::<MemoryStorage>::default(), config, schema, &places, world).map(|_| ())
     }
 
-    /// As [`Embedded::check`], of a store in the engine of another one.
+    /// As [`Embedded::check`], for a store in the engine of another store.
     ///
     /// # Errors
     ///
@@ -185,9 +185,9 @@ impl Embedded {
         Self::check(config, schema, world)
     }
 
-    /// Opens a store in the engine of another one, whose data centers it shares: transactions over both
-    /// are one. It has items of its own there; `config.folder` keeps what they mean, and they stand with
-    /// those of the other store.
+    /// Opens a store in the engine of another store and shares its data centers: a transaction over both
+    /// stores is a single transaction. The new store has its own items, kept with the items of the other
+    /// store; `config.folder` keeps their meaning.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl Embedded {
     }
 }
 
-/// The data centers, if they make sense; of a serializable level, with strong transactions.
+/// Returns the checked data centers; transactions are strong at a serializable level.
 fn check_geo(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<GeoConfig, OpenError> {
     let refuse = |reason| OpenError::Config { store: schema.store.clone(), reason };
     let geo = config.geo.as_ref().ok_or_else(|| refuse("it has no data centers".into()))?;
@@ -292,7 +292,7 @@ fn refused(schema: &StoreSchema, reason: String) -> OpenError {
     OpenError::Config { store: schema.store.clone(), reason }
 }
 
-/// Which transactions conflict is a question only where they are certified.
+/// Checks that conflicts are configured only where transactions are certified.
 fn check_conflicts(geo: &GeoConfig, schema: &StoreSchema) -> Result<(), String> {
     let Some(pairs) = &geo.conflicts else { return Ok(()) };
     if pairs.len() > CONFLICTS_MAX {
@@ -331,7 +331,7 @@ fn check(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError>
         ));
     }
     match config.once {
-        // All replicas live in one process, so an id takes effect once whichever runs it.
+        // All replicas live in one process, so an id takes effect once at any replica.
         Once::Serial => {}
         Once::Home if !is_serializable(schema.level) => {}
         Once::Home => {
@@ -352,7 +352,7 @@ fn check(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError>
     check_file_name(config, schema)
 }
 
-/// The name is part of a file name, and must not lead out of the folder.
+/// Checks that the name, a part of a file name, does not lead out of the folder.
 fn check_file_name(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     let fits = |name: &Name| {
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c))
@@ -381,7 +381,7 @@ fn load_catalog(
     Ok(Some(catalog))
 }
 
-/// What the rows of a store are.
+/// Returns the name of the form of a store's rows.
 fn form_of(config: &EmbeddedConfig, schema: &StoreSchema) -> String {
     let Some(geo) = &config.geo else { return "replicas".into() };
     let certified = if is_serializable(schema.level) { ", certified" } else { "" };
@@ -391,7 +391,7 @@ fn form_of(config: &EmbeddedConfig, schema: &StoreSchema) -> String {
     }
 }
 
-/// Rows of replicas are not those of data centers, nor are those of other partitions.
+/// Checks the form of the rows: replicas, data centers and other partitions use different forms.
 fn check_form(
     is_kept: bool,
     storage: &dyn Storage,
@@ -403,7 +403,7 @@ fn check_form(
     }
     let row = storage.snapshot().and_then(|view| view.get(key::FORM));
     let row = row.map_err(|error| broken(config, schema, &error))?;
-    // Stores that were made before there were data centers do not say.
+    // Stores made before data centers existed have no such row.
     let kept = row.map_or("replicas".into(), |row| String::from_utf8_lossy(&row).into_owned());
     if kept == wanted {
         return Ok(());
@@ -412,7 +412,7 @@ fn check_form(
     Err(OpenError::Changed { store, what, kept, wanted: wanted.to_owned() })
 }
 
-/// An object that moved to another store would leave its rows behind, unseen.
+/// Refuses a moved object: it would leave its rows behind in the old store, unseen.
 fn check_moved(
     catalog: &Catalog,
     storage: &dyn Storage,
@@ -465,7 +465,7 @@ fn capabilities(config: &EmbeddedConfig, schema: &StoreSchema) -> Capabilities {
         atomic_commit: true,
         serializable: is_serializable,
         once: config.once,
-        // The answer is lost where the disk fails during a commit.
+        // The answer is lost if the disk fails during a commit.
         may_lose_answers: config.folder.is_some(),
         floor_suffices: false,
         replicas: if is_serializable { Vec::new() } else { config.replicas.clone() },

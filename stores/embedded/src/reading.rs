@@ -1,4 +1,4 @@
-//! Reads, from rows to answers: the same for every engine.
+//! Answers to reads, computed from rows in the same way for every engine.
 
 use mingle_model::{Ref, TransactionId, Value, Version, WitnessRow};
 use mingle_store::{Address, Answer, Data, Read, RecordKey, RecordKind};
@@ -14,7 +14,7 @@ use crate::storage::overlay::Overlay;
 use crate::storage::{Bytes, Changes, Direction, View, prefix_end};
 use crate::witness;
 
-/// The units that a transaction has read of its snapshot.
+/// The units that a transaction has read from its snapshot.
 #[derive(Debug, Default)]
 pub struct ReadSet {
     /// Key of each unit's row, and the version that it had; 0 where there was no row.
@@ -28,19 +28,19 @@ pub struct Reading<'a> {
     base: &'a dyn View,
     changes: &'a Changes,
     read_set: Option<&'a mut ReadSet>,
-    /// Whether a log's lines stand under their index.
+    /// True if the keys of a log's lines contain their index.
     is_dense: bool,
     /// The witness rows of the object that was read last.
     witnesses: Option<(Ref, Vec<WitnessRow>)>,
-    /// Those of the whole store, once they were read.
+    /// The witness rows of the whole store, once they were read.
     store_witnesses: Option<Vec<WitnessRow>>,
 }
 
 type Found = (Data, u64);
 
 impl<'a> Reading<'a> {
-    /// Reads of a transaction whose own changes stand over `base`; what it reads of `base` is
-    /// noted.
+    /// Creates the reads of a transaction with its own `changes` over `base`; its reads of `base` are
+    /// noted in `read_set`.
     pub fn validated(
         core: &'a Core,
         base: &'a dyn View,
@@ -54,7 +54,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads at a replica, which nothing validates.
+    /// Creates reads at a replica, which are not validated.
     pub fn at_replica(
         core: &'a Core,
         replica: u8,
@@ -264,7 +264,7 @@ impl<'a> Reading<'a> {
         let prefix = key::objects(self.replica, id);
         let mut from = prefix.clone();
         let mut keys = Vec::new();
-        // From one object to the next, past whatever rows it has in between.
+        // Skips from one object to the next, past the other rows of each object.
         loop {
             let mut found = None;
             self.scan(&prefix, Some(&from), Direction::Forward, |key, row| {
@@ -295,7 +295,7 @@ impl<'a> Reading<'a> {
         Ok((place.prefix, field))
     }
 
-    /// A collection's header; one that is not there has the version of its object's deletion.
+    /// Returns a collection's header; an absent one has the version of its object's deletion.
     fn header(&mut self, object: &[u8], field: &[u8]) -> Result<Header, Failure> {
         match self.fetch(key::header(field), true)? {
             Some(row) => Ok(Header::decode(&row)),
@@ -317,8 +317,8 @@ impl<'a> Reading<'a> {
         Ok(presence(row.as_deref()).deleted_at)
     }
 
-    /// A row, noted in the read set. One that the transaction itself has changed is not, unless
-    /// it merges with what was there before.
+    /// Returns a row, and notes it in the read set. A row that the transaction itself has changed is
+    /// noted only if the change merges with the earlier content.
     fn fetch(&mut self, key: Vec<u8>, merges: bool) -> Result<Option<Bytes>, Failure> {
         if !self.changes.is_empty()
             && let Some(changed) = self.changes.get(&*key)

@@ -1,7 +1,7 @@
-//! Witness rows: where they are kept, and which of them a commit must know.
+//! Witness rows: their keys, and the check that a commit knows them.
 //!
-//! Each row is kept twice, by its object and by its transaction, so that a read finds those of an
-//! object, and the end of a transaction those that it left, without a search through the others.
+//! Each row is kept twice, by its object and by its transaction, so that a read finds
+//! the rows of an object, and the end of a transaction finds its own rows, without a search.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,7 @@ fn decode(layout: &Layout, rest: &[u8]) -> WitnessRow {
 }
 
 /// Returns all rows of the written objects and of the whole store, if the commit does not know
-/// every one: a transaction that overwrites a write must know what to wait for (MixT §5.4).
+/// all of them: a transaction that overwrites a write must know the rows to wait for (MixT §5.4).
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Writes, checked before anything is done with them, so that what is validated can be applied.
+//! Checks of writes before any effect, so that validated writes can be applied.
 
 use mingle_model::{Ref, Value};
 use mingle_store::{Address, Write};
@@ -9,8 +9,8 @@ use crate::encoding::value;
 use crate::layout::Shape;
 use crate::limits::{ADD_MAX, COMMIT_BYTES_MAX, ENCODED_BYTES_MAX, WRITES_MAX};
 
-/// Checks writes against the objects and bounds of the store, and puts in place of commands what
-/// they write. `before` writes were flushed already.
+/// Checks writes against the objects and bounds of the store, and replaces commands by their
+/// writes. `before` writes were flushed already.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub fn prepare(core: &Core, writes: Vec<Write>, before: usize) -> Result<Vec<Wri
     writes.into_iter().map(prepare).collect()
 }
 
-/// Checks the size of all that a commit carries.
+/// Checks the total size of a commit.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! A process that is killed at any moment loses nothing that it acknowledged.
 //!
-//! The test starts itself again as a child, which commits and says so on its standard output,
-//! and kills it while it does.
+//! The test starts itself again as a child, which commits and reports each commit on its standard
+//! output, and kills the child meanwhile.
 
 #[path = "it/support/mod.rs"]
 mod support;
@@ -21,15 +21,15 @@ use tempfile::TempDir;
 
 const FOLDER: &str = "MINGLE_TEST_FOLDER";
 const LEVEL: &str = "MINGLE_TEST_LEVEL";
-/// How many data centers in place of replicas; none if it is not set.
+/// The variable with the number of data centers in place of replicas; unset, there are none.
 const DATACENTERS: &str = "MINGLE_TEST_DATACENTERS";
-/// How many seconds it is after the first process began.
+/// The variable with the number of seconds since the first process began.
 const LATER: &str = "MINGLE_TEST_LATER";
 const DELAY: Duration = Duration::from_millis(5);
 const KILLS: u64 = 100;
 
-/// Held by each test that starts children. A child that is being started holds for a moment what
-/// the parent has open, another test's lock file too.
+/// Held by each test that starts children. A starting child holds for a moment all files that the
+/// parent has open, including another test's lock file.
 static STARTING: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -55,8 +55,8 @@ fn open(
     Embedded::open(config, usual(level), world)
 }
 
-/// What the child does: commits for ever, and acknowledges each commit with its number. Run as a
-/// test without the variable, it has nothing to do.
+/// Runs the child: it commits for ever, and acknowledges each commit with its number. Run as a
+/// test without the variable, it does nothing.
 #[test]
 fn child() {
     let (Ok(folder), Ok(level)) = (std::env::var(FOLDER), std::env::var(LEVEL)) else {
@@ -104,7 +104,7 @@ fn start_with(folder: &Path, level: Level, more: &[(&str, &str)]) -> Child {
         .expect("the child starts")
 }
 
-/// Kills the child once it has acknowledged `commits` commits, and gives the last one's number.
+/// Kills the child once it has acknowledged `commits` commits, and returns the last one's number.
 fn kill(mut child: Child, commits: u64, spin: u64) -> u64 {
     let out = child.stdout.take().expect("the output is piped");
     let mut lines = BufReader::new(out).lines().map_while(Result::ok);
@@ -113,13 +113,13 @@ fn kill(mut child: Child, commits: u64, spin: u64) -> u64 {
     for n in lines.by_ref().filter_map(number).take(commits as usize) {
         last = n;
     }
-    // Not at the same place of a commit each time.
+    // Kills at a different place of a commit each time.
     for _ in 0..spin {
         std::hint::spin_loop();
     }
     child.kill().expect("the child is ours to kill");
     child.wait().expect("the child ends");
-    // What it acknowledged before it was killed, and we had not read yet.
+    // The acknowledgements from before the kill that were not read yet.
     for n in lines.filter_map(number) {
         last = n;
     }

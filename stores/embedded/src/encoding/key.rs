@@ -3,18 +3,18 @@
 //! | key | row |
 //! | --- | --- |
 //! | `c` | the catalog |
-//! | `h` | what the copies are |
+//! | `h` | the form of the copies: replicas or data centers |
 //! | `x` | which transactions conflict (data centers), and the number of that declaration |
 //! | `l` data-center partition number | a part of a record of a replica's log |
-//! | `n` data-center | how often the data center began anew, if it did |
-//! | `m` | how many commits there were (serializable stores) |
-//! | `o` id | the outcome of that commit, and when that was |
-//! | `p` origin | up to which number the outcomes of its commits are gone |
-//! | `r` replica | how far the replica is |
+//! | `n` data-center | the number of times that the data center began anew, if any |
+//! | `m` | the number of commits (serializable stores) |
+//! | `o` id | the outcome of that commit, and its time |
+//! | `p` origin | the number up to which the outcomes of its commits are removed |
+//! | `r` replica | the progress of the replica |
 //! | `u` number | an update that some replica lacks |
 //! | `q` replica number | the replica lacks that update |
-//! | `e` replica … | what the replica has to remove once it arrives |
-//! | `k` replica kind | header of a kind: how many objects exist |
+//! | `e` replica … | a removal that the replica makes once its target arrives |
+//! | `k` replica kind | header of a kind: the number of existing objects |
 //! | `d` replica kind object `0` | presence of an object |
 //! | `d` replica kind object field | a register or counter |
 //! | `d` replica kind object field `0` | header of a collection |
@@ -24,8 +24,8 @@
 //! | `i` replica id … | the same witness row, by its transaction: its key after the replica |
 //! | `g` record-kind key | a record as it was last committed at any replica, with its timestamp |
 //!
-//! Kinds and fields stand as the catalog's durable ids, which begin at 1, so that rows of kind 0 are
-//! the runtime's own. A serializable store has one replica.
+//! Keys contain kinds and fields as the catalog's durable ids, which begin at 1. So rows of kind 0 belong
+//! to the runtime. A serializable store has one replica.
 
 use mingle_model::{Origin, TransactionId, Value};
 use mingle_store::{RecordKey, RecordKind};
@@ -58,18 +58,18 @@ pub fn outcome(id: TransactionId) -> Vec<u8> {
     with(OUTCOMES, &transaction(id))
 }
 
-/// The commit whose outcome has this key.
+/// Returns the commit whose outcome has this key.
 pub fn outcome_id(key: &[u8]) -> TransactionId {
     let (origin, _) = key[OUTCOMES.len()..].split_first_chunk().expect("it ends in an id");
     TransactionId { origin: Origin(u128::from_be_bytes(*origin)), sequence: number(key) }
 }
 
-/// The key of how many outcomes of a commit's origin are gone.
+/// Returns the key of the number of removed outcomes of a commit's origin.
 pub fn outcomes_gone(id: TransactionId) -> Vec<u8> {
     with(b"p", &id.origin.0.to_be_bytes())
 }
 
-/// A transaction as a part of keys: they are in its order.
+/// Encodes a transaction as a part of keys, in the order of transactions.
 pub fn transaction(id: TransactionId) -> [u8; TRANSACTION] {
     let mut part = [0; TRANSACTION];
     part[..16].copy_from_slice(&id.origin.0.to_be_bytes());
@@ -94,7 +94,7 @@ pub fn queue(replica: u8) -> Vec<u8> {
     vec![b'q', replica]
 }
 
-/// The key that says that a replica lacks an update.
+/// Returns the key of the mark that a replica lacks an update.
 pub fn queued(replica: u8, number: u64) -> Vec<u8> {
     let mut key = queue(replica);
     key.extend(number.to_be_bytes());
@@ -179,14 +179,14 @@ pub fn by_transaction(replica: u8, id: Option<TransactionId>) -> Vec<u8> {
     with(&[b'i', replica], id.as_ref().map_or(&[], |id| &id[..]))
 }
 
-/// The kind in the key of a witness row after section and replica, and what follows it.
+/// Splits the key of a witness row, after section and replica, into its kind and the rest.
 pub fn witness_kind(rest: &[u8]) -> (u32, &[u8]) {
     let (kind, rest) =
         rest[WITNESSES.len()..].split_first_chunk().expect("a witness key has a kind");
     (u32::from_be_bytes(*kind), rest)
 }
 
-/// The key by its transaction of the witness row whose key is `rest` after section and replica.
+/// Returns a witness row's key by its transaction; `rest` is its key after section and replica.
 pub fn index(replica: u8, rest: &[u8]) -> Vec<u8> {
     let (kind, mut tail) = witness_kind(rest);
     if kind != 0 {
@@ -195,7 +195,7 @@ pub fn index(replica: u8, rest: &[u8]) -> Vec<u8> {
     with(&with(&[b'i', replica], &tail[..TRANSACTION]), rest)
 }
 
-/// The key after section and replica of the witness row with this key by its transaction.
+/// Returns a witness row's key after section and replica, from its key by its transaction.
 pub fn indexed(index: &[u8]) -> &[u8] {
     &index[2 + TRANSACTION..]
 }

@@ -1,11 +1,11 @@
-//! How values and rows become bytes.
+//! Encodings of values and rows as bytes.
 //!
 //! - [`wire`]: the small parts that everything is made of.
 //! - [`value`]: values as they stand in rows, exact to the bit.
 //! - [`order`]: values as parts of keys: bytes compare as the values do, and no encoding is a
 //!   prefix of another.
-//! - [`key`]: where each row lives.
-//! - [`row`]: what stands in it.
+//! - [`key`]: the key of each row.
+//! - [`row`]: the content of each row.
 
 pub mod key;
 pub mod order;

@@ -70,7 +70,7 @@ fn encode_float(value: Float, key: &mut Vec<u8>) {
     key.extend(ordered.to_be_bytes());
 }
 
-/// Zero is escaped, so that the end, which is less than any byte that can follow, stands out.
+/// Escapes zero bytes, so that the end mark, less than any byte that can follow, is unambiguous.
 fn encode_bytes(bytes: &[u8], key: &mut Vec<u8>) {
     let mut rest = bytes;
     while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
@@ -94,7 +94,7 @@ fn encode_many(values: &[Value], key: &mut Vec<u8>) {
 ///
 /// # Panics
 ///
-/// When it does not start with what [`encode`] gave.
+/// When `key` does not start with a result of [`encode`].
 pub fn decode(key: &mut &[u8]) -> Value {
     match take(key) {
         0 => Value::Bool(take(key) != 0),

@@ -47,11 +47,11 @@ pub fn counter_sum(row: &[u8]) -> i128 {
 /// The head of a collection or of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// When anything in it was last changed.
+    /// The version of the last change to any part of it.
     pub version: u64,
-    /// How many elements, entries, lines or objects it has.
+    /// The number of its elements, entries, lines or objects.
     pub count: u64,
-    /// When something was last removed from it: the version of whatever is not there.
+    /// The version of the last removal from it: the version of every absent part.
     pub removed_at: u64,
 }
 
@@ -76,11 +76,11 @@ impl Header {
 /// deleted data is known: one small row for each object that ever existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Presence {
-    /// When `exists` last changed.
+    /// The version of the last change of `exists`.
     pub version: u64,
     /// True if it exists.
     pub exists: bool,
-    /// When it was last deleted: the version of its fields that are not there.
+    /// The version of its last deletion: the version of its absent fields.
     pub deleted_at: u64,
 }
 

@@ -6,7 +6,7 @@ use mingle_model::{Float, Ref, Time, Value};
 use super::wire::{Reader, Writer};
 use crate::limits::{ENCODED_BYTES_MAX, VALUE_DEPTH_MAX};
 
-/// The format that this version writes; it reads this one only.
+/// The format that this version writes, and the only one that it reads.
 const FORMAT: u8 = 1;
 
 /// Checks a value against the bounds of this engine.
@@ -19,7 +19,7 @@ pub fn check(value: &Value) -> Result<(), String> {
     if depth > VALUE_DEPTH_MAX {
         return Err(format!("a value nests deeper than {VALUE_DEPTH_MAX} levels"));
     }
-    // Escaping at most doubles what a value weighs.
+    // Escaping at most doubles the size of a value.
     if value.weight() > ENCODED_BYTES_MAX / 2 {
         return Err(format!(
             "a value of {} bytes is larger than {}",
@@ -105,7 +105,7 @@ fn write_many(writer: &mut Writer, tag: u8, values: &[Value]) {
 ///
 /// # Panics
 ///
-/// When the bytes are not what [`encode`] gave.
+/// When the bytes are no result of [`encode`].
 pub fn decode(bytes: &[u8]) -> Value {
     let mut reader = Reader(bytes);
     let format = reader.u8();

@@ -37,8 +37,8 @@ impl Writer {
     }
 }
 
-/// Takes parts from the front of a row that this engine wrote. Anything else is corruption, and
-/// stops the caller: nothing may be built on a row that is not what was written.
+/// Takes parts from the front of a row that this engine wrote. Any other content is
+/// corruption and panics: nothing may be built on a row that differs from the written one.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
-    /// Whether nothing is left.
+    /// True if no bytes are left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

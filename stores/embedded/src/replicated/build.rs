@@ -1,7 +1,7 @@
 //! Makes an update of a transaction's writes.
 //!
 //! An update is applied as a whole, so only the net effect counts: a write that a later write of
-//! the transaction undoes is left out, and an update never removes what it adds itself.
+//! the transaction undoes is left out, and an update never removes its own adds.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! Updates applied in any order that the level allows, on replicas without a store around them,
-//! against what an observed-remove specification says.
+//! compared with an observed-remove specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn row(key: i64, n: i64) -> WitnessRow {
     }
 }
 
-/// One write, out of few that often meet.
+/// Returns one of a few writes that often conflict.
 fn any_write() -> impl Strategy<Value = Write> {
     let (key, n) = (0..2i64, 0..3i64);
     (key, n, 0..18u8).prop_map(|(key, n, which)| {
@@ -111,7 +111,7 @@ fn any_write() -> impl Strategy<Value = Write> {
     })
 }
 
-/// What happens: a commit at a replica, or a delivery to one of some update that it lacks.
+/// An event: a commit at a replica, or the delivery of an update that the replica lacks.
 #[derive(Clone, Debug)]
 enum Step {
     Commit(u8, Vec<Write>),
@@ -231,7 +231,7 @@ impl Cluster {
         })
     }
 
-    /// Whether anything is remembered that has all come.
+    /// Returns the number of early removals still stored; 0 once all updates have arrived.
     fn leftovers(&mut self) -> usize {
         self.with_draft(|_, draft| {
             let rows = (0..REPLICAS).map(|r| draft.keys(&key::early(r)).expect("memory"));
@@ -240,11 +240,11 @@ impl Cluster {
     }
 }
 
-/// What stays of all commits in the end: each add that no removal had seen. Written the plain
-/// way, over the whole history, and not over what replicas keep.
+/// The expected final content after all commits: each add that no removal had seen. Computed in the
+/// plain way, over the whole history, not over the state of replicas.
 #[derive(Default)]
 struct Specification {
-    /// Commits: when, by (origin, sequence), what had been seen, and the writes in order.
+    /// Commits: the timestamp, (origin, sequence), the context seen, and the writes in order.
     commits: Vec<Commit>,
 }
 
@@ -256,7 +256,7 @@ struct Commit {
     writes: Vec<Write>,
 }
 
-/// Where a write stands in the history.
+/// The position of a write in the history.
 type Position = (usize, usize);
 
 impl Specification {
@@ -307,7 +307,7 @@ impl Specification {
         live.into_iter().map(|(_, write)| write).collect()
     }
 
-    /// What a replica reads that has seen everything.
+    /// Returns the reads at a replica that has seen all commits.
     fn read(&self) -> Vec<Data> {
         let objects = (0..2).flat_map(|key| self.read_object(key));
         objects.chain((0..3).map(|n| self.read_record(n))).chain([self.read_rows()]).collect()
@@ -336,7 +336,7 @@ impl Specification {
         let object = Ref::new("O", Value::Int(key));
         let target = |write: &Write| target(write).as_ref() == Some(&object);
         let deletes = |write: &Write| matches!(write, Write::Delete(_)) && target(write);
-        // As everywhere, a write stands for those that it saw: whoever removes it removes them.
+        // As for every unit, a write covers the writes that it saw: its removal removes them too.
         let exists = !self.live(|w| target(w) && !matches!(w, Write::Delete(_)), target).is_empty();
         let assigns = |w: &Write| matches!(w, Write::Assign(..)) && target(w);
         let register = self.live(assigns, |w| assigns(w) || deletes(w));

@@ -45,7 +45,7 @@ impl ReplicatedTransaction {
         }
     }
 
-    /// Takes the snapshot with the first read, after what is due by then has been applied.
+    /// Takes the snapshot at the first read, after the updates that are due have been applied.
     async fn settle(&mut self) -> Result<(), StoreError> {
         self.engine.core.check_since(self.openings)?;
         if self.snapshot.is_none() {
@@ -102,8 +102,8 @@ impl ReplicatedTransaction {
         Ok(answers)
     }
 
-    /// The rows as they will be here once all that any replica has acknowledged has come, with
-    /// the transaction's own writes.
+    /// Returns the rows as they will be here once all acknowledged updates of all replicas have arrived,
+    /// with the transaction's own writes.
     fn strong(&self) -> Result<Draft<'_>, StorageError> {
         let mut draft = Draft::new(self.view(), Changes::new());
         for key in draft.keys(&key::queue(self.replica))? {

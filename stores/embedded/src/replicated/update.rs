@@ -41,7 +41,7 @@ pub struct Scope {
     pub prefix: Vec<u8>,
     /// For an object.
     pub object: Option<ObjectScope>,
-    /// Whether the collection is a log.
+    /// True if the collection is a log.
     pub is_log: bool,
 }
 

@@ -103,7 +103,7 @@ impl DataStore for SerializableStore {
 
 struct SerializableTransaction {
     engine: Arc<Engine>,
-    /// How often the disk had been opened again when it began.
+    /// The number of times that the disk had been reopened when the transaction began.
     openings: u64,
     snapshot: Option<Snapshot>,
     /// The changes of the flushed writes.

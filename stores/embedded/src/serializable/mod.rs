@@ -6,7 +6,7 @@
 //! transaction takes effect at its commit as if it had run then in one go, which is strict
 //! serializability. Writes without reads never conflict. A transaction without writes takes
 //! effect at its snapshot, and needs no validation: the snapshot lies between its begin and its
-//! end, and shows what every commit before left.
+//! end, and shows the effects of all earlier commits.
 
 mod apply;
 mod engine;

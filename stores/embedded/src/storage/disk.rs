@@ -1,7 +1,7 @@
 //! Rows in a redb file.
 //!
 //! Every commit is durable before it returns (redb's `Immediate`). Beside the file stands a lock
-//! file, so a second process is told. After a failure the file is closed, and can be opened again.
+//! file, so a second process gets an error. After a failure the file is closed, and can be opened again.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -40,7 +40,7 @@ pub struct DiskStorage {
 }
 
 struct Open {
-    // Closed before others may have the file.
+    // Closed before other processes may open the file.
     database: Database,
     /// Held as long as the store is open; the system lets go of it when the process ends.
     _lock: Option<File>,
@@ -48,13 +48,13 @@ struct Open {
 
 /// The place of a database, which can be opened again and again.
 trait Place: Send + Sync {
-    /// Keeps others out.
+    /// Locks other processes out.
     fn lock(&self) -> Result<Option<File>, DiskError>;
 
     /// True if a database can be made in a file that is empty.
     fn may_be_empty(&self) -> bool;
 
-    /// How much of the file redb may keep in memory.
+    /// Returns the number of bytes of the file that redb may keep in memory.
     fn cache_bytes(&self) -> usize {
         CACHE_BYTES
     }
@@ -73,9 +73,9 @@ enum Access {
 /// The reason why a file could not be opened.
 #[derive(Debug)]
 pub enum DiskError {
-    /// Someone else has it open.
+    /// Another process or store has it open.
     Locked,
-    /// There is none.
+    /// The file is missing.
     Gone,
     /// Anything else.
     Failed(StorageError),
@@ -104,15 +104,15 @@ impl fmt::Display for DiskError {
 }
 
 impl DiskStorage {
-    /// Opens the file at `path`, made if there is none and `may_make` says so.
+    /// Opens the file at `path`; makes it if it is missing and `may_make` is true.
     ///
     /// A file is created beside its place and moved there once it is safe, so after a loss of power
     /// there is either no file or a whole one.
     ///
     /// # Errors
     ///
-    /// When another process or store has the file open, when there is none and none may be made, when it
-    /// is damaged, and when the disk fails.
+    /// When another process or store has the file open, when the file is missing and may not be made,
+    /// when it is damaged, and when the disk fails.
     pub fn open(path: &Path, may_make: bool) -> Result<Self, DiskError> {
         let place = FilePlace { path: path.to_owned() };
         let lock = place.lock()?;
@@ -125,7 +125,7 @@ impl DiskStorage {
         Self::over(Box::new(place), lock)
     }
 
-    /// Opens a database over a backend; tests put a faulty one here. To open it again takes a clone.
+    /// Opens a database over a backend; tests pass a faulty one. Reopening uses a clone of the backend.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl DiskStorage {
         Self::over(Box::new(BackendPlace { backend, cache_bytes: CACHE_BYTES }), None)
     }
 
-    /// As [`DiskStorage::open_backend`], with so much memory for what was read: little makes redb read the disk
+    /// As [`DiskStorage::open_backend`], with the given cache size: with a small cache redb reads the disk
     /// often.
     ///
     /// # Errors
@@ -213,7 +213,7 @@ impl Open {
     }
 
     fn close(self) {
-        // Closing writes, and what is damaged or gone makes that fail.
+        // Closing writes to the file, which fails if the file is damaged or gone.
         let Self { database, _lock } = self;
         let _ = contain(move || drop(database));
     }
@@ -248,7 +248,7 @@ impl Place for FilePlace {
     }
 
     fn may_be_empty(&self) -> bool {
-        // It gets to its place whole.
+        // The file is moved to its place only when it is complete.
         false
     }
 

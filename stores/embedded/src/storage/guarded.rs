@@ -1,8 +1,8 @@
 //! A file whose bytes are compared with the bytes read or written before.
 //!
 //! redb has a checksum of each page in the page above it, and verifies them when a file is opened, but not when
-//! a page is read later. What goes bad on the disk in between would be shown as if it had been written: redb
-//! notices only what makes no sense as a page. So the sum of each block of the file is kept in memory:
+//! a page is read later. A page that goes bad on the disk in between would be returned as if it had been written:
+//! redb notices only bytes that make no sense as a page. So the sum of each block of the file is kept in memory:
 //!
 //! ```text
 //!   opening   all pages in use are read, and verified by redb   ──► their sums are noted
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! That takes 8 bytes for each 4 KiB of the file, 2 MiB for each gigabyte. Pages that redb has in its cache are
-//! not read from the file: they are shown as they were written, whatever becomes of the file. What another process
-//! finds when it opens the file is for redb's checksums to judge: see `verify`.
+//! not read from the file: redb returns them as they were written, even if the file goes bad. When another process
+//! opens the file, redb's checksums protect it: see `verify`.
 
 use std::io;
 use std::ops::Bound;
@@ -21,13 +21,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use redb::{BackendError, StorageBackend};
 
-/// The bytes of a block. A page of redb is one or several.
+/// The size of a block, in bytes. A page of redb is one or more blocks.
 pub const BLOCK: u64 = 4096;
 
-/// The sum of a block of which nothing is known.
+/// The sum that stands for a block with no known sum.
 const UNKNOWN: u64 = 0;
 
-/// The sums of a file's blocks, which a file that is opened a second time shares.
+/// The sums of a file's blocks; a file that is opened a second time shares them.
 #[derive(Clone, Debug, Default)]
 pub struct Sums(Arc<RwLock<Vec<AtomicU64>>>);
 
@@ -39,11 +39,11 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// A file whose sums are in `sums`, as far as they are known.
+    /// Wraps a file; `sums` has the known sums of its blocks.
     ///
     /// # Errors
     ///
-    /// When the file does not say how long it is.
+    /// When the length of the file cannot be read.
     pub fn new(file: Box<dyn StorageBackend>, sums: Sums) -> io::Result<Self> {
         let count = file.len()?.div_ceil(BLOCK);
         let guarded = Self { file, sums };
@@ -55,7 +55,7 @@ impl Guarded {
         self.sums.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block as it is in the file, which ends within the last one.
+    /// Reads a block from the file, which may end within its last block.
     fn block(&self, number: u64, length: u64) -> io::Result<Vec<u8>> {
         let begin = number * BLOCK;
         let mut bytes = vec![0; length.saturating_sub(begin).min(BLOCK) as usize];
@@ -66,7 +66,7 @@ impl Guarded {
     }
 }
 
-/// Makes place for the sums of so many blocks.
+/// Makes room for the sums of `count` blocks.
 fn grow(sums: &mut Vec<AtomicU64>, count: u64) {
     if (sums.len() as u64) < count {
         sums.resize_with(count as usize, || AtomicU64::new(UNKNOWN));
@@ -97,7 +97,7 @@ fn compare(sums: &[AtomicU64], number: u64, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The sum of a block. Two blocks that differ in one word of eight bytes have two sums.
+/// Returns the sum of a block. Two blocks that differ in only one word of 8 bytes have different sums.
 fn sum(bytes: &[u8]) -> u64 {
     let mut sum = 0x9e37_79b9_7f4a_7c15_u64 ^ bytes.len() as u64;
     let (words, rest) = bytes.as_chunks::<8>();
@@ -110,14 +110,14 @@ fn sum(bytes: &[u8]) -> u64 {
     if sum == UNKNOWN { 1 } else { sum }
 }
 
-/// The numbers of the blocks that a stretch of a file touches and that have sums. The first has none: it is the
-/// header, which redb reads when it opens the file, and then writes whole from memory with each commit, so that
-/// what went bad there is mended.
+/// Returns the numbers of the blocks that a stretch of a file touches and that have sums. The first block has
+/// no sum: it is the header. redb reads it when it opens the file and then writes it whole from memory with each
+/// commit, which repairs damage there.
 fn blocks(offset: u64, end: u64) -> std::ops::Range<u64> {
     (offset / BLOCK).max(1)..end.div_ceil(BLOCK)
 }
 
-/// The part of a stretch that begins at `offset` which is in a block: its place there, and its bytes.
+/// Returns the part within one block of a stretch that begins at `offset`: its place there, and its bytes.
 fn part(offset: u64, length: usize, number: u64) -> (usize, std::ops::Range<usize>) {
     let (begin, end) = (number * BLOCK, offset + length as u64);
     let (from, to) = (offset.max(begin), end.min(begin + BLOCK));
@@ -160,7 +160,7 @@ impl StorageBackend for Guarded {
                 noted.push((number, sum(data)));
                 continue;
             }
-            // A part of a block: the rest stays, and must be as it was written.
+            // Only a part of the block is written: the rest stays, and must be as it was written.
             let mut bytes = self.block(number, length)?;
             compare(&sums, number, &bytes)?;
             bytes.resize(bytes.len().max(place + data.len()), 0);
@@ -170,7 +170,7 @@ impl StorageBackend for Guarded {
         if end > length {
             ends_elsewhere(&mut sums, length);
         }
-        // A write that fails may have been done in part.
+        // A failed write may have been done in part.
         let written = self.file.write(offset, data);
         for (number, sum) in noted {
             let sum = if written.is_ok() { sum } else { UNKNOWN };
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// A file in memory that the test changes behind the back of what guards it.
+    /// A file in memory that the test changes without the knowledge of the guard.
     #[derive(Clone, Debug, Default)]
     struct Bytes(Arc<Mutex<Vec<u8>>>);
 
@@ -324,17 +324,17 @@ mod tests {
             let first = BLOCK as usize;
             let at = first + next_random(&mut random) as usize % (length - first);
             let bit = 1 << (next_random(&mut random) % 8);
-            // Of two who share the sums, one has written, the other reads.
+            // Two files share the sums: one has written, the other reads.
             let other = Guarded::new(Box::new(file.clone()), sums.clone()).expect("a length");
             other.read(0, &mut out).expect("nothing is damaged");
             file.with(|bytes| bytes[at] ^= bit);
             assert!(is_damage(other.read(0, &mut out)), "round {round}: bit {bit} at {at}");
             assert!(is_damage(other.read(at as u64, &mut [0])), "a part, round {round}");
-            // Nor is it covered up by a write beside it.
+            // A write beside the damage does not hide it.
             assert!(is_damage(other.write(at as u64 / BLOCK * BLOCK, &[5; 7])), "round {round}");
             file.with(|bytes| bytes[at] ^= bit);
         }
-        // What was written anew is as it was written.
+        // A rewritten block is sound again.
         file.with(|bytes| bytes[2 * BLOCK as usize] ^= 1);
         guarded.write(2 * BLOCK, &[6; BLOCK as usize]).expect("it is written");
         guarded.read(2 * BLOCK, &mut out[..BLOCK as usize]).expect("nothing is damaged");

@@ -1,4 +1,4 @@
-//! Changes that are not committed yet, over a view that they do not touch.
+//! Uncommitted changes over a view that stays unchanged.
 
 use std::ops::Bound;
 
@@ -82,7 +82,7 @@ impl View for Overlay<'_> {
 /// A view with changes on top that can be added to.
 pub struct Draft<'a> {
     base: &'a dyn View,
-    /// What differs from the base.
+    /// The differences from the base.
     pub changes: Changes,
 }
 

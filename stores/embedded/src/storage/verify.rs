@@ -19,22 +19,22 @@ use super::StorageError;
 use super::guarded::BLOCK;
 use crate::limits::CACHE_BYTES;
 
-/// Where the flags are in a file of redb, and which they are.
+/// The offset of the flags in a redb file; the flags follow.
 const FLAGS_AT: usize = 9;
 const SECOND_IS_PRIMARY: u8 = 1;
 const NOT_CLOSED: u8 = 2;
 
-/// Two slots name the last two commits, with an increasing number.
+/// The offset of the two slots of the last two commits, which have increasing numbers.
 const SLOTS_AT: usize = 64;
 const SLOT_BYTES: usize = 128;
 const NUMBER_AT: usize = 104;
 const HEADER_BYTES: usize = SLOTS_AT + 2 * SLOT_BYTES;
 
-/// Verifies what is in `file`, if it was closed cleanly; nothing is written to it.
+/// Verifies the content of `file`, if it was closed cleanly; writes nothing to it.
 ///
 /// # Errors
 ///
-/// When it cannot be read, or is damaged. A panic of redb is for the caller to contain.
+/// When the file cannot be read, or is damaged. The caller must contain a panic of redb.
 pub fn verify(file: Box<dyn StorageBackend>) -> Result<(), StorageError> {
     let length = file.len().map_err(StorageError::new)?;
     let mut header = [0; HEADER_BYTES];
@@ -69,13 +69,13 @@ fn number(header: &[u8; HEADER_BYTES], slot: usize) -> u64 {
     u64::from_le_bytes(*bytes)
 }
 
-/// A file, with what is written to it kept in memory.
+/// A file whose writes are kept in memory.
 #[derive(Debug)]
 struct Scratch {
     file: Box<dyn StorageBackend>,
-    /// How much of the file is still shown.
+    /// The length of the part of the file that is still visible, in bytes.
     file_length: AtomicU64,
-    /// How long this is.
+    /// The length of the file with its writes, in bytes.
     length: AtomicU64,
     /// Blocks that were written, by their number.
     written: Mutex<BTreeMap<u64, Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! The bodies that this engine has for declared operations.
+//! The bodies of declared operations that this engine provides.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -75,7 +75,7 @@ fn check_builtins(level: Level, replicas: usize) {
         ];
         world.block_on(write(&store, place, writes)).expect("a commit");
     }
-    // Nothing is delivered, and yet a query sees all of it, everywhere.
+    // Nothing is delivered, but a query at any replica sees all of it.
     for place in &names {
         let object = Value::Ref(at("b2", 0).object);
         let reads = [

@@ -1,4 +1,4 @@
-//! The suite over every kind of store that this engine has.
+//! The suite over every kind of store of this engine.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use mingle_store::{BoxFuture, DataStore, StoreSchema, TestWorld, World};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use tempfile::TempDir;
 
-/// Updates reach other replicas after this long, give or take as much.
+/// The delay until updates reach other replicas, and its jitter.
 const DELAY: Duration = Duration::from_millis(40);
 
 struct EmbeddedFactory {

@@ -1,4 +1,4 @@
-//! Crashes, power losses and failed writes, over a disk that a seed breaks.
+//! Crashes, power losses and failed writes, over a disk that fails as a seed determines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +24,13 @@ fn open(world: &Arc<TestWorld>, level: Level, disk: &TwinDisk) -> Option<Arc<dyn
     Embedded::open_over(Box::new(storage), &config, &usual(level), world).ok()
 }
 
-/// What the test knows of the store.
+/// The test's knowledge of the store.
 struct Known {
-    /// So many commits were acknowledged.
+    /// The number of acknowledged commits.
     acknowledged: u64,
-    /// The answer to one more, under this id, was lost.
+    /// The id of one more commit whose answer was lost.
     unknown: Option<TransactionId>,
-    /// So many commits were tried.
+    /// The number of attempted commits.
     tried: u64,
 }
 
@@ -81,7 +81,7 @@ fn lives(seed: u64, level: Level, fault: DiskFault) -> u64 {
         }
         disk = disk.crash(&mut random);
         if !is_made {
-            // A file that was not finished never gets to its place.
+            // An unfinished file is never moved to its place.
             disk = TwinDisk::new();
         }
         let store = open(&world, level, &disk);
@@ -106,7 +106,7 @@ fn lives(seed: u64, level: Level, fault: DiskFault) -> u64 {
         }
         known.acknowledged = found;
         drop(store);
-        // What reopening wrote may be lost as well.
+        // The writes of reopening may be lost as well.
         disk = disk.crash(&mut random);
     }
     known.acknowledged
@@ -144,7 +144,7 @@ fn a_failed_write_is_not_acknowledged() {
     check(Level::Causal, DiskFault::OneError, 300..320);
 }
 
-/// The disk itself must lose what was not synced, or the tests above test nothing.
+/// The disk itself must lose unsynced writes, or the tests above test nothing.
 #[test]
 fn the_disk_loses_what_was_not_synced() {
     use redb::StorageBackend;

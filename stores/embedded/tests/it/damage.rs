@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const COMMITS: u64 = 20;
 
-/// Which engine a file is of.
+/// The engine of a file.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Serializable,
@@ -36,7 +36,7 @@ fn open(
     Embedded::open(config, usual(level), world.clone())
 }
 
-/// A folder with a store of so many commits, closed, and its file.
+/// Makes a folder with a closed store of some commits, and returns it and the store's file.
 fn made(kind: Kind) -> (TempDir, PathBuf) {
     let folder = TempDir::new().expect("a temporary folder");
     let world = TestWorld::new(1);
@@ -50,8 +50,8 @@ fn made(kind: Kind) -> (TempDir, PathBuf) {
     (folder, file)
 }
 
-/// Opens the store and reads all of it: true if it is as it was, false if that is refused. An error must
-/// name the store.
+/// Opens the store and reads all of it: true if it is unchanged, false if opening or reading fails. An error
+/// must name the store.
 #[track_caller]
 fn is_intact(kind: Kind, folder: &Path, what: &str) -> bool {
     let world = TestWorld::new(2);
@@ -80,8 +80,8 @@ fn is_intact(kind: Kind, folder: &Path, what: &str) -> bool {
     }
 }
 
-/// Flips one bit at a time. Most of a small file is unused, so every other place is one where something
-/// stands, and every fourth one in the header.
+/// Flips one bit at a time. Most of a small file is unused, so every other bit is in a used
+/// place, and every fourth one in the header.
 fn flip_often(kind: Kind, seed: u64, times: u64) {
     let (folder, file) = made(kind);
     let whole = fs::read(&file).expect("the file is there");
@@ -151,9 +151,9 @@ fn a_file_that_is_gone_is_an_error_until_its_line_is_removed() {
     let text = error.to_string();
     assert!(text.contains("store notes") && text.contains("notes.redb"), "{text}");
     assert!(text.contains("gone") && text.contains("stores to begin with an empty"), "{text}");
-    // Nor was one left behind by the attempt.
+    // The attempt left no file behind.
     assert!(!file.exists());
-    // So it is of the lock file, if that is gone too.
+    // The same holds if the lock file is gone too.
     fs::remove_file(file.with_extension("lock")).expect("the lock file can be removed");
     assert!(open(&TestWorld::new(3), Kind::Replicated, folder.path()).is_err());
 
@@ -178,7 +178,7 @@ fn a_file_that_is_gone_from_a_folder_without_a_list_is_an_error() {
     assert!(!is_intact(Kind::Serializable, folder.path(), "its lock file is there, and it is not"));
 }
 
-/// Another program's file, in which there is no store.
+/// Another program's file, which contains no store.
 #[test]
 fn a_file_without_a_store_in_it_is_an_error() {
     let (folder, file) = made(Kind::Serializable);

@@ -1,5 +1,5 @@
 //! Files that go bad while a store has them open: an error that names the store, never a panic, never other
-//! data; and the store opens again once the file is as it was.
+//! data; and the store reopens once the file is restored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const OBJECTS: u64 = 60;
 
 const BLOCK: usize = 4096;
 
-/// So little that pages are read from the disk again and again.
+/// A cache so small that pages are read from the disk again and again.
 const CACHE_BYTES: usize = 1 << 15;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +67,7 @@ impl Running {
         self.world.block_on(write(&self.store, &Session::default(), writes)).map(drop)
     }
 
-    /// Reads everything. True if it is as it was, false if the store says that its disk failed.
+    /// Reads everything. True if it is unchanged, false if the store says that its disk failed.
     #[track_caller]
     fn is_intact(&self, what: &str) -> bool {
         for n in 1..=OBJECTS {
@@ -111,7 +111,7 @@ fn made(kind: Kind) -> Vec<u8> {
     }
     running.world.block_on(running.world.sleep(Duration::from_secs(1)));
     let disk = running.disk.clone();
-    // With the world the tasks end that have the store.
+    // The tasks that hold the store end with the world.
     drop(running);
     let image = disk.image();
     assert_eq!(
@@ -122,7 +122,7 @@ fn made(kind: Kind) -> Vec<u8> {
     image
 }
 
-/// Damages an open store in many ways; how often that was noticed.
+/// Damages an open store in many ways; returns how often the damage was noticed.
 fn damage(kind: Kind, seed: u64, rounds: u64) -> u64 {
     let closed = made(kind);
     let (mut random, mut noticed) = (seed, 0);
@@ -156,10 +156,10 @@ fn damage(kind: Kind, seed: u64, rounds: u64) -> u64 {
         assert!(running.health().is_err(), "{what}: it is well");
         let refused = running.commit(1).expect_err("nothing is written to it");
         is_unavailable(&refused, &what);
-        // As long as the file is damaged it stays so: an older commit is no way out.
+        // The store stays failed while the file is damaged: an older commit is no way out.
         running.wait();
         let Err(error) = running.health() else {
-            // It was a part of a page in which nothing stands.
+            // The damage was in an unused part of a page.
             assert!(running.is_intact(&what), "{what}: it opened by itself");
             continue;
         };
@@ -186,7 +186,7 @@ fn a_replicated_store_notices_pages_that_go_bad_while_it_is_open() {
     assert!(noticed >= 20, "{noticed}");
 }
 
-/// Data centers have in memory what they read; their disk is for what comes after the end of the process.
+/// Data centers read from memory only; they need the disk only after the end of the process.
 #[test]
 fn data_centers_go_on_or_notice_pages_that_go_bad_while_they_are_open() {
     damage(Kind::Datacenters, 23, 20);
@@ -201,7 +201,7 @@ fn nothing_is_written_upon_pages_that_went_bad() {
         running.disk.change(|bytes| bytes.iter_mut().skip(BLOCK).for_each(|byte| *byte ^= 1));
         let error = (1..=OBJECTS).find_map(|n| running.commit(n).err());
         match error.expect("a page that went bad is on its way") {
-            // It was noticed amid the commit.
+            // The damage was noticed during the commit.
             StoreError::Unknown { store, .. } => assert_eq!(*store, *"notes"),
             error => is_unavailable(&error, "a commit"),
         }

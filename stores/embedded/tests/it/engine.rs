@@ -1,4 +1,4 @@
-//! What this engine promises beyond the suite.
+//! The guarantees of this engine beyond the suite.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn hammer(config: EmbeddedConfig, threads: i64, each: i64) {
     assert_eq!(found, expected);
 }
 
-/// Whether it took effect.
+/// Increments a number; true if the commit took effect.
 async fn increment(store: &Arc<dyn DataStore>, n: i64) -> bool {
     let mut transaction = store.begin(&Session::default()).await.expect("begins");
     let reads = [Read::Register(at("a", 0))];
@@ -160,7 +160,7 @@ fn an_update_takes_its_delay_and_no_more() {
     assert_eq!(see("r3"), [Data::Counter(1)], "at every replica");
 }
 
-/// Rows in memory that the test can look at.
+/// Rows in memory that the test can inspect.
 struct Shared(Arc<MemoryStorage>);
 
 impl Storage for Shared {
@@ -243,7 +243,7 @@ fn bounds_are_refused_with_their_numbers() {
         let add = vec![Write::Add(at("a", 1), i128::MAX)];
         let error = world.block_on(write(&store, &Session::default(), add)).unwrap_err();
         assert!(error.to_string().contains("beyond 2^90"), "{error}");
-        // One value in memory, but as many in the store as there are writes.
+        // One value in memory, but one copy in the store for each write.
         let large = Value::from("x".repeat(16 << 20));
         let assign = |n| Write::Put(at("a", 4), Value::Int(n), large.clone());
         let writes = (0..65).map(assign).collect();

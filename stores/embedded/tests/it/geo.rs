@@ -1,4 +1,4 @@
-//! Stores over several data centers: the suite, and what only they do.
+//! Stores over several data centers: the suite, and the behavior specific to them.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
 
-/// A round trip between data centers takes so long, give or take as much.
+/// The round-trip time between data centers, and its jitter.
 const DISTANCE: Duration = Duration::from_millis(80);
 
 struct GeoFactory {
@@ -142,7 +142,7 @@ fn what_is_on_its_way_arrives_after_a_restart_and_sessions_go_on() {
     drop(store);
     let kept = open_kept(&world, &folder);
     let store: Arc<dyn DataStore> = kept.clone();
-    // What was acknowledged somewhere is there at once, and is waited for elsewhere.
+    // An acknowledged write is visible at once in its data center; sessions elsewhere wait for it.
     for (n, city) in CITIES.into_iter().enumerate() {
         let own = Session { after: stamps[n].clone(), ..Session::at(city) };
         assert_eq!(number(&world, &store, &own, 1), Data::Counter(1 << n), "{city}");
@@ -171,7 +171,7 @@ fn a_log_is_written_anew_before_it_grows_for_ever() {
         let committed = world.block_on(support::write(&store, &Session::at(city), write));
         committed.expect("it commits");
         written += 3 << 16;
-        // Long enough that versions are folded now and then.
+        // Long enough that versions are folded occasionally.
         world.block_on(world.sleep(Duration::from_millis(300)));
     }
     let bytes = kept.log_bytes();
@@ -231,7 +231,7 @@ fn of_copies_of_a_phase_that_data_centers_run_at_once_one_counts() {
     for city in CITIES {
         assert_eq!(support::data(&world, &store, &Session::at(city), &all), expected, "{city}");
     }
-    // Who sees that it ran, and runs it again, adds nothing either.
+    // A client that sees that it ran, and runs it again, adds nothing either.
     run("lima", by_id(1, 1)).expect("it commits");
     world.block_on(world.sleep(DISTANCE * 10));
     for city in CITIES {
@@ -251,7 +251,7 @@ fn what_became_of_a_commit_is_known_once_its_data_center_is_back() {
     let folder = TempDir::new().expect("a temporary folder");
     let kept = open_kept(&world, &folder);
     let store: Arc<dyn DataStore> = kept.clone();
-    // The first thing that is said waits for the disk: what a commit asks before it is sent, too.
+    // The first message waits for the disk; so do the requests of a commit before it is sent.
     assert_eq!(number(&world, &store, &Session::at("oslo"), 1), Data::Counter(0));
     let id = TransactionId { origin: Origin(9), sequence: 1 };
     let writes = vec![Write::Add(support::at("x", 1), 5)];
@@ -259,7 +259,7 @@ fn what_became_of_a_commit_is_known_once_its_data_center_is_back() {
         let transaction = store.begin(&Session::at("oslo")).await?;
         let commit = transaction.commit(Commit { id: Some(id), writes, ..Commit::default() });
         let mut commit = std::pin::pin!(commit);
-        // It has been sent, and is on its way to the disk.
+        // The commit has been sent, and is on its way to the disk.
         let once = std::future::poll_fn(|context| Poll::Ready(commit.as_mut().poll(context)));
         assert!(once.await.is_pending());
         kept.kill("oslo")?;
@@ -274,7 +274,7 @@ fn what_became_of_a_commit_is_known_once_its_data_center_is_back() {
     for city in CITIES {
         assert_eq!(number(&world, &store, &Session::at(city), 1), Data::Counter(5), "{city}");
     }
-    // One that never was is none for ever, at whichever data center.
+    // A commit that never was stays uncommitted for ever, at every data center.
     let other = TransactionId { origin: Origin(9), sequence: 2 };
     assert_eq!(world.block_on(store.outcome(other)), Ok(Outcome::NotCommitted));
     drop((store, kept));

@@ -50,7 +50,7 @@ fn a_data_center_that_is_cut_off_goes_on_and_so_do_the_others() {
     pass(&world, 2_000);
     let found = CITIES.map(|city| count(&world, &store, city));
     assert_eq!(found, [1, 10, 10]);
-    // Whoever comes from there waits, and then is told.
+    // A session that comes from there waits, and then gets an error.
     let moved = Session { after: seen, ..Session::at("lima") };
     let begin = world.elapsed();
     let behind = world.block_on(write(&store, &moved, vec![Write::Add(at("a", 1), 100)]));
@@ -107,7 +107,7 @@ fn a_caller_who_goes_away_leaves_nothing_behind() {
     add(&world, &store, "oslo", 1);
     let seen = add(&world, &store, "rome", 1);
     world.block_on(async {
-        // It waits for what its session has seen in Rome.
+        // It waits for the writes that its session has seen in Rome.
         let session = Session { after: seen.clone(), ..Session::at("oslo") };
         let mut open = store.begin(&session).await.expect("it begins");
         let reads = [Read::Counter(at("a", 1))];
@@ -126,7 +126,7 @@ fn a_caller_who_goes_away_leaves_nothing_behind() {
     assert_eq!(count(&world, &store, "oslo"), 3);
 }
 
-/// Rows in memory that say they are on a disk, which fails when it is told to.
+/// Rows in memory that claim to be on a disk; the disk fails when the test says so.
 #[derive(Default)]
 struct Failing {
     rows: MemoryStorage,
@@ -169,7 +169,7 @@ fn nothing_goes_on_once_the_disk_has_failed() {
             let error = error.expect_err("the disk has failed").to_string();
             assert!(error.contains(expected), "{error}");
         }
-        // This one cannot be opened again.
+        // This disk cannot be reopened.
         world.block_on(world.sleep(REOPEN_EVERY));
     }
 }

@@ -1,4 +1,4 @@
-//! Linearizable stores over several data centers to which it was said which transactions conflict.
+//! Linearizable stores over several data centers with declared conflicts between transactions.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use mingle_store::{
 use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig, GeoStore};
 use tempfile::TempDir;
 
-/// A round trip between data centers takes so long, give or take as much.
+/// The round-trip time between data centers, and its jitter.
 const DISTANCE: Duration = Duration::from_millis(80);
 
 fn geo() -> GeoConfig {
@@ -25,7 +25,7 @@ fn geo() -> GeoConfig {
         .with_partitions(2)
 }
 
-/// Who takes out conflicts with who takes out.
+/// Declares that withdrawals conflict with withdrawals.
 fn bank() -> GeoConfig {
     geo().with_conflicts([("withdraw", "withdraw")])
 }
@@ -98,7 +98,7 @@ impl Factory for NamedFactory {
     }
 }
 
-/// Where every pair is listed, the store is what it is without the list.
+/// If every pair is listed, the store behaves as without the list.
 #[test]
 fn a_store_of_which_all_transactions_conflict_conforms() {
     let world = TestWorld::new(3);
@@ -112,7 +112,7 @@ async fn add(store: &GeoStore, city: &str, amount: i128) -> Result<Committed, St
     transaction.commit(Commit { writes, ..Commit::default() }).await
 }
 
-/// Takes out so much if there is as much; whether there was.
+/// Withdraws `amount` if the balance covers it; true if it did.
 async fn take(store: &GeoStore, name: &str, city: &str, amount: i128) -> Result<bool, StoreError> {
     for _ in 0..100 {
         let mut transaction = store.begin(&of(name, city)).await?;
@@ -142,7 +142,7 @@ fn balance(world: &TestWorld, store: &GeoStore, session: &Session) -> i128 {
     }
 }
 
-/// The lead is cut off while clients pay in and take out everywhere, and comes back.
+/// The leader is cut off while clients deposit and withdraw everywhere, and comes back.
 #[test]
 fn nothing_is_overdrawn_while_a_data_center_is_cut_off() {
     let (world, links) = (TestWorld::new(4), Arc::<Alone>::default());
@@ -171,7 +171,7 @@ fn nothing_is_overdrawn_while_a_data_center_is_cut_off() {
                     }
                     Err(StoreError::Unknown { .. }) => {
                         let mut sums = sums.lock().expect("no panic");
-                        // It may or may not be so: nobody counts on it.
+                        // The outcome is unknown, so the test makes the sum invalid.
                         *sums = (i128::MIN, sums.1);
                     }
                     Err(error) => panic!("{city}: {error}"),
@@ -200,7 +200,7 @@ fn nothing_is_overdrawn_while_a_data_center_is_cut_off() {
     assert_eq!(store.alarms(), Vec::<String>::new());
 }
 
-/// Commits the same in all data centers at once, by transactions in no pair; how many take effect.
+/// Commits in all data centers at once, by transactions in no pair; returns how many take effect.
 fn at_once(
     world: &Arc<TestWorld>,
     store: &Arc<GeoStore>,
@@ -223,7 +223,7 @@ fn at_once(
     done
 }
 
-/// What the runtime rests on holds for transactions that are in no pair, too.
+/// The runtime's requirements hold for transactions in no pair, too.
 #[test]
 fn guards_ids_and_witness_rows_hold_for_everybody() {
     let world = TestWorld::new(5);
@@ -243,7 +243,7 @@ fn guards_ids_and_witness_rows_hold_for_everybody() {
     let same = |_: &str| Commit { id: Some(id(2)), writes: writes(), ..Commit::default() };
     assert_eq!(at_once(&world, &store, same), 1, "an id takes effect once");
 
-    // Each leaves a row on what all write: who comes later has not known the earlier ones.
+    // Each leaves a row on the object that all write: a later one has not known the earlier rows.
     let rows = |city: &str| {
         let own = id(3 + CITIES.iter().position(|known| *known == city).expect("it is one") as u64);
         let row = WitnessRow {
@@ -262,7 +262,7 @@ fn guards_ids_and_witness_rows_hold_for_everybody() {
     assert_eq!(found, [6; 3]);
 }
 
-/// Somebody whom the program does not name is in conflict with all, as without a declaration.
+/// A transaction that the program does not name conflicts with all, as without a declaration.
 #[test]
 fn who_has_no_name_conflicts_with_everybody() {
     let world = TestWorld::new(6);
@@ -279,7 +279,7 @@ fn who_has_no_name_conflicts_with_everybody() {
     assert_eq!(result, Err(StoreError::Conflict));
 }
 
-/// Reading alone asks nobody, if it is in no pair.
+/// A read-only transaction in no pair asks no other data center.
 #[test]
 fn who_only_reads_and_is_in_no_pair_is_answered_here() {
     let world = TestWorld::new(7);
@@ -293,7 +293,7 @@ fn who_only_reads_and_is_in_no_pair_is_answered_here() {
     }
 }
 
-/// What is declared may change from one start to the next: the logs are what they were.
+/// The declaration may change from one start to the next: the logs stay the same.
 #[test]
 fn a_store_that_is_kept_goes_on_with_another_declaration() {
     let folder = TempDir::new().expect("a folder");

@@ -48,7 +48,7 @@ fn what_is_given_up_comes_back_with_what_the_others_have() {
         assert_eq!(found(&world, &store, &Session::at("oslo")), Ok(vec![1, 2, 3, 4, 5]), "{level}");
         put(&world, &store, &Session::at("oslo"), 6);
         pass(&world, 2_000);
-        // It counts: with it, another one can be done without.
+        // It counts again: with it, the store can do without another data center.
         store.kill("rome").expect("it is there");
         pass(&world, 3_000);
         put(&world, &store, &Session::at("lima"), 7);
@@ -72,7 +72,7 @@ fn what_only_it_had_is_gone_and_who_has_seen_that_is_told() {
     pass(&world, 1_000);
     store.kill("oslo").expect("it is there");
     let seen_at = |city: &str, seen: &Stamp| Session { after: seen.clone(), ..Session::at(city) };
-    // Until it is given up, what it had may come.
+    // Until it is given up, its writes may still arrive.
     let behind = StoreError::Behind { store: "notes".into(), replica: "rome".into() };
     assert_eq!(found(&world, &store, &seen_at("rome", &late)), Err(behind));
     let given_up = world.block_on(store.give_up("oslo")).expect("the others agree");
@@ -90,7 +90,7 @@ fn what_only_it_had_is_gone_and_who_has_seen_that_is_told() {
     assert_ne!(kept, late);
     assert_eq!(store.kept(&early), early);
     assert_eq!(found(&world, &store, &seen_at("lima", &kept)), Ok(vec![1, 2]));
-    // What was left behind can be cleaned up, and no session forgets on that ground what it has seen.
+    // Its remains can be cleaned up, and no session forgets for that reason any write that it has seen.
     pass(&world, 2_000);
     let everywhere = world.block_on(store.everywhere()).expect("it answers");
     assert_eq!(everywhere.of("oslo"), Stamp::ENDED);
@@ -99,7 +99,7 @@ fn what_only_it_had_is_gone_and_who_has_seen_that_is_told() {
     links.set(&[]);
     world.block_on(store.admit("oslo")).expect("it comes up");
     assert_eq!(store.departed(), [""; 0].map(Into::into));
-    // However far the next one gets, what was lost is not taken for something of it.
+    // However far the next incarnation gets, lost writes are not mistaken for its own.
     for n in 0..20 {
         put(&world, &store, &Session::at("oslo"), 100 + n);
         pass(&world, 100);
@@ -186,8 +186,8 @@ fn of_two_data_centers_one_is_enough_where_nothing_is_certified() {
     }
 }
 
-/// One client of a data center: reads and writes until somebody is through. Gives the longest that a
-/// transaction took.
+/// One client of a data center: reads and writes until `is_over`. Returns the longest duration of a
+/// transaction.
 async fn keeps_on(
     world: &TestWorld,
     store: &GeoStore,
@@ -214,7 +214,7 @@ fn nobody_waits_for_who_comes_up() {
     let world = TestWorld::new(10);
     let store = open(&world, Level::Causal, EmbeddedConfig::in_memory().with_geo(geo()));
     store.kill("oslo").expect("it is there");
-    // Its state comes in several parts.
+    // Its state is sent in several parts.
     for part in 0..12 {
         let writes =
             (0..500).map(|n| Write::Add(at(&format!("{part} {n}"), 1), 1)).collect::<Vec<_>>();

@@ -20,7 +20,7 @@ fn a_process_may_end_at_any_step() {
                 put(&world, &store, &Session::at(*city), n as i64 + 1);
             }
             pass(&world, 2_000);
-            // In the middle of being given up.
+            // Stop in the middle of giving it up.
             store.kill("oslo").expect("it is there");
             within(&world, millis, store.give_up("oslo"));
             drop(store);
@@ -28,7 +28,7 @@ fn a_process_may_end_at_any_step() {
             let before = state(&store, "oslo");
             states.insert(format!("{level} {before:?}"));
             match before {
-                // Nobody had heard of it.
+                // No data center had heard of the request.
                 DatacenterState::Up => store.kill("oslo").expect("it is there"),
                 DatacenterState::BeingGivenUp | DatacenterState::GivenUp => {
                     assert!(store.start("oslo").is_err(), "it is never taken back");
@@ -42,14 +42,14 @@ fn a_process_may_end_at_any_step() {
             let store = disk.open(&world, level, &config());
             assert_eq!(state(&store, "oslo"), DatacenterState::GivenUp);
             put(&world, &store, &Session::at("rome"), 4);
-            // In the middle of coming back.
+            // Stop in the middle of its return.
             within(&world, millis, store.admit("oslo"));
             drop(store);
             let store = disk.open(&world, level, &config());
             let before = state(&store, "oslo");
             states.insert(format!("{level} {before:?}, coming"));
             if before == DatacenterState::Up {
-                // It had come up, and what others have committed arrives.
+                // It had come up, and the commits of other data centers arrive.
                 pass(&world, 3_000);
             } else {
                 world.block_on(store.admit("oslo")).expect("it comes up");
@@ -118,7 +118,7 @@ fn one_that_has_lost_its_log_stays_down_and_does_not_vote() {
             }
             pass(&world, 2_000);
             drop(store);
-            // Of one partition only: the data center is whole, or lost.
+            // The log of one partition only: a data center is either whole or lost.
             let rows = disk.log(0, 1);
             let why = if is_corrupt {
                 disk.set([rows[rows.len() / 2].clone()], Some(b"\0garbage"));
@@ -144,7 +144,7 @@ fn one_that_has_lost_its_log_stays_down_and_does_not_vote() {
             }
             put(&world, &store, &Session::at("lima"), 4);
             pass(&world, 2_000);
-            // Were it to vote, there would be a majority without Lima.
+            // If it voted, there would be a majority without Lima.
             store.kill("lima").expect("it is there");
             if level == Level::Linearizable {
                 let alone = found(&world, &store, &Session::at("rome"));
@@ -212,7 +212,7 @@ fn what_became_of_a_commit_is_known_once_its_data_center_is_given_up() {
             let says = match survives {
                 Outcome::Committed => vec![1, 10],
                 Outcome::NotCommitted => vec![1],
-                // It was answered, and is lost: who asks has been told that it was committed.
+                // It was answered, and is lost: the client has been told that it was committed.
                 Outcome::Unknown => panic!("{level} {millis}"),
             };
             if committed.is_err() {

@@ -1,4 +1,4 @@
-//! Stores that live in one engine: each conforms by itself, and transactions over both are one.
+//! Stores in one engine: each conforms by itself, and a transaction over both is a single one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
 
-/// A round trip between data centers takes so long, give or take as much.
+/// The round-trip time between data centers, and its jitter.
 const DISTANCE: Duration = Duration::from_millis(80);
 
 fn geo(partitions: u16) -> GeoConfig {
@@ -27,13 +27,13 @@ fn geo(partitions: u16) -> GeoConfig {
         .with_partitions(partitions)
 }
 
-/// The store whose engine others share.
+/// Opens the store whose engine other stores share.
 fn host(world: &Arc<TestWorld>, config: &EmbeddedConfig) -> Arc<GeoStore> {
     let schema = of("host", Level::Linearizable);
     Embedded::open_geo(config, &schema, world.clone()).expect("the host opens")
 }
 
-/// The usual schema, in a store of this name.
+/// Returns the usual schema, in a store of this name.
 fn of(store: &str, level: Level) -> StoreSchema {
     let schema = StoreSchema { store: store.into(), ..usual(level) };
     let mut types = (*schema.schema).clone();
@@ -43,7 +43,7 @@ fn of(store: &str, level: Level) -> StoreSchema {
     StoreSchema { schema: Arc::new(types), ..schema }
 }
 
-/// A store whose engine another one shares, and the folder of both.
+/// A store whose engine another store shares, and the folder of both.
 type Host = (Arc<GeoStore>, Option<TempDir>);
 
 /// Makes stores in engines that they share with a linearizable one.
@@ -141,7 +141,7 @@ impl Pair {
         Self { world: world.clone(), strong, weak: weak.expect("the store opens") }
     }
 
-    /// Counts, as often as others get in between.
+    /// Counts, and retries while other clients get in between.
     async fn counted(&self, session: &Session) -> ([i64; 2], Committed) {
         for _ in 0..100 {
             match self.count(session).await {
@@ -154,7 +154,7 @@ impl Pair {
         panic!("others always get in between");
     }
 
-    /// Looks, once what the session has seen is here.
+    /// Looks, once the writes that the session has seen are here.
     async fn seen(&self, session: &Session) -> i64 {
         loop {
             match self.look(session).await {
@@ -166,7 +166,7 @@ impl Pair {
         }
     }
 
-    /// Adds one to what both stores have, and gives what they had.
+    /// Adds one to the numbers in both stores, and returns the numbers before.
     async fn count(&self, session: &Session) -> Result<([i64; 2], Committed), StoreError> {
         let mut united = self.strong.begin_united(session).await?;
         let mut commit = UnitedCommit::default();
@@ -183,7 +183,7 @@ impl Pair {
         Ok((found, united.commit(commit).await?))
     }
 
-    /// What the causal store shows.
+    /// Returns the number in the causal store.
     async fn look(&self, session: &Session) -> Result<i64, StoreError> {
         let mut transaction = self.weak.begin(session).await?;
         let answers = transaction.read(&[Read::Register(at("a", 0))]).await?;
@@ -229,7 +229,7 @@ fn of_those_who_count_at_once_none_is_lost() {
             let mut numbers = Vec::new();
             for _ in 0..4 {
                 let (found, _) = pair.counted(&Session::at(CITIES[n % 3])).await;
-                // One writes what it read in both, so one that missed another would show.
+                // A client writes the numbers it read in both, so a missed count would show.
                 assert_eq!(found[0], found[1]);
                 numbers.push(found[0]);
             }

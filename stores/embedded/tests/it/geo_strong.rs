@@ -13,7 +13,7 @@ use mingle_store_embedded::storage::Storage;
 use mingle_store_embedded::storage::memory::MemoryStorage;
 use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig};
 
-/// A round trip between data centers takes so long, give or take as much.
+/// The round-trip time between data centers, and its jitter.
 const DISTANCE: Duration = Duration::from_millis(80);
 
 struct StrongFactory {
@@ -21,7 +21,7 @@ struct StrongFactory {
     partitions: u16,
     is_kept: bool,
     world: Arc<TestWorld>,
-    /// What open stores keep, by the address of the store.
+    /// The kept parts of open stores, by the address of the store.
     kept: Mutex<BTreeMap<usize, Kept>>,
 }
 

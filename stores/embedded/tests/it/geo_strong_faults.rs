@@ -29,7 +29,7 @@ fn pass(world: &TestWorld, millis: u64) {
     world.block_on(world.sleep(Duration::from_millis(millis)));
 }
 
-/// Reads a number and writes the next one, as often as others get in between.
+/// Reads a number and writes the next one; retries while other clients get in between.
 async fn count(
     store: &dyn DataStore,
     city: &str,
@@ -66,7 +66,7 @@ fn whoever_counts_anywhere_counts_on() {
     for n in 0..9 {
         assert_eq!(counted(&world, &store, CITIES[n % 3]), n as i64 + 1);
     }
-    // At once, too: no number is given out twice.
+    // Also with concurrent clients, no number is given out twice.
     let clients = (0..6).map(|n| {
         let store = Arc::clone(&store);
         let client: BoxFuture<'_, Vec<i64>> = Box::pin(async move {
@@ -139,7 +139,7 @@ fn who_is_cut_off_does_not_decide_and_learns_what_was_decided() {
     assert_eq!(counted(&world, &store, "oslo"), 4);
 }
 
-/// A commit that has been sent when its data center, or everybody else, stops.
+/// Sends a commit, and then stops its data center, or all other ones.
 fn lost(world: &TestWorld, store: &Arc<GeoStore>, after: u64, stop: &[&str]) -> TransactionId {
     let id = TransactionId { origin: Origin(9), sequence: after + 1 };
     let result = world.block_on(async {
@@ -190,7 +190,7 @@ fn what_became_of_a_commit_is_told_truly() {
             let expected = if told == Outcome::Committed { 1_001 } else { 2 };
             assert_ne!(told, Outcome::Unknown, "after {after} ms, without {stop:?}");
             assert_eq!(found, expected, "after {after} ms, without {stop:?}: {told:?}");
-            // What is said stays true.
+            // The outcome, once told, stays the same.
             pass(&world, 5_000);
             assert_eq!(world.block_on(store.outcome(id)), Ok(told));
             assert_eq!(counted(&world, &store, "oslo"), expected + 1);
@@ -225,8 +225,8 @@ fn a_folder_keeps_what_was_committed_and_what_became_of_it() {
     assert!(error.to_string().contains("data centers of 1 partition, certified"), "{error}");
 }
 
-/// What certification costs, from where its leader is and from elsewhere: who asks has accepted what the
-/// leader has, and those two are a majority.
+/// The cost of certification, from the leader's data center and from another: the requesting data center has
+/// accepted the leader's proposal, and these two are a majority.
 #[test]
 fn a_commit_takes_one_round_trip_wherever_it_is_asked_for() {
     for partitions in [1, 2] {
@@ -237,7 +237,7 @@ fn a_commit_takes_one_round_trip_wherever_it_is_asked_for() {
         counted(&world, &store, "oslo");
         for (city, most) in [("oslo", 120), ("rome", 120), ("lima", 120)] {
             for _ in 0..5 {
-                // What was committed elsewhere has come.
+                // The commits of other data centers have arrived.
                 pass(&world, 1_000);
                 let begin = world.elapsed();
                 counted(&world, &store, city);

@@ -1,4 +1,4 @@
-//! Guards at several replicas, and witness rows beside what only this engine has.
+//! Guards at several replicas, and witness rows beside features specific to this engine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ fn a_floor_holds_at_every_replica_of_a_serial_store_and_is_what_replicas_end_up_
         let record = vec![Write::Record(floor_key(), floor(number))];
         world.block_on(write(&store, &session(replica), record)).expect("a commit");
     };
-    // The clock of r1 is ahead of that of r2, which has not seen anything yet.
+    // The clock of r1 is ahead of the clock of r2, which has not seen anything yet.
     for number in 1..=3 {
         raise("r1", number);
     }
@@ -112,7 +112,7 @@ fn row(object: Option<&str>) -> WitnessRow {
     }
 }
 
-/// The usual store with the command `pay`, which adds to a counter, and the query `total`.
+/// Returns the usual schema with the command `pay`, which adds to a counter, and the query `total`.
 fn with_operations(level: Level) -> StoreSchema {
     let operation = |is_command, parameters: &[Type], body: &str| StoreOperation {
         is_command,

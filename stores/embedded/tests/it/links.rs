@@ -1,4 +1,4 @@
-//! Replicas that updates do not reach for a while.
+//! Replicas that receive no updates for a while.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -57,7 +57,7 @@ impl Setup {
         committed.expect("a commit").stamp
     }
 
-    /// What each replica counts, once what can be there is there.
+    /// Returns the count at each replica, once all deliverable updates have arrived.
     fn counts(&self) -> [i128; 3] {
         self.world.advance(DELAY);
         ["r1", "r2", "r3"].map(|replica| self.count(replica))

@@ -1,4 +1,4 @@
-//! Opening: what is added is added, what is gone stays, what changed is refused.
+//! Opening: new declarations are added, removed ones stay, changed ones are refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn fields_may_come_and_go_and_keep_what_they_held() {
     let store = open(&folder, schema(level, &[number()])).expect("the field again");
     assert_eq!(data(&world, &store, &here, &[Read::Register(at("a", 0))]), [seven]);
 
-    // A deletion takes what fields hold that the program does not have.
+    // A deletion also removes the content of fields that the program no longer has.
     let delete = vec![Write::Delete(at("a", 0).object)];
     world.block_on(write(&store, &here, delete)).expect("a commit");
     drop(store);
@@ -153,7 +153,7 @@ fn structs_that_rows_hold_keep_their_layout() {
     let parts = ["struct Point", "{ x: int, y: int }", "{ y: int, x: int }"];
     refused(&folder, with(&[y.clone(), x.clone()]), &parts);
     refused(&folder, with(std::slice::from_ref(&x)), &["struct Point", "{ x: int }"]);
-    // No row holds the other struct, so that may change, as here it does with the first.
+    // No row holds the other struct, so it may change, as it does here with the first one.
     drop(open(&folder, with(&[x, y])).expect("the first again"));
 }
 

@@ -1,4 +1,4 @@
-//! What became of commits is kept for a while, and then given back.
+//! The outcomes of commits are kept for a while, and then removed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn commit(
     })
 }
 
-/// How many outcomes are kept, and of how many origins it is kept which are gone.
+/// Returns the number of kept outcomes, and of origins with a row for their removed outcomes.
 fn rows(folder: &Path) -> (usize, usize) {
     let disk =
         DiskStorage::open(&folder.join("notes.redb"), false).expect("no process has it open");
@@ -70,7 +70,7 @@ fn kept_for_a_while(level: Level) {
     drop(store);
     assert_eq!(rows(folder.path()), (401, 0), "{level}");
 
-    // As well in another process.
+    // The same holds in another process.
     let store = open(&world, level, folder.path());
     world.advance(Duration::from_secs(10));
     for sequence in 401..=600 {
@@ -98,7 +98,7 @@ fn outcomes_of_a_replicated_store_are_kept_for_a_while() {
     kept_for_a_while(Level::Causal);
 }
 
-/// A store that goes on for days keeps as many as come within the time.
+/// A store that runs for days keeps the outcomes of at most about two retention times.
 #[test]
 fn outcomes_do_not_grow_without_bound() {
     let folder = TempDir::new().expect("a temporary folder");

@@ -51,7 +51,7 @@ fn what_a_store_has_goes_with_its_name() {
     let store = open(&world, folder, "ledger");
     assert_eq!(count_series(&world, &store, &Session::default()), 1);
     drop(store);
-    // The old name is free: nothing is missing of it.
+    // The old name is free: the list has no store of that name.
     let store = open(&world, folder, "accounts");
     assert_eq!(count_series(&world, &store, &Session::default()), 0);
 }

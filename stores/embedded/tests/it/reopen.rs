@@ -43,7 +43,7 @@ fn is_unavailable(found: Result<(), StoreError>) -> bool {
     matches!(found, Err(StoreError::Unavailable { reason, .. }) if reason.contains("disk failed"))
 }
 
-/// Commits until the disk fails; how many were acknowledged, and the id of the one that failed.
+/// Commits until the disk fails; returns the number of acknowledged commits, and the failed one's id.
 fn until_failure(
     world: &TestWorld,
     store: &Arc<dyn DataStore>,
@@ -82,7 +82,7 @@ fn fail_and_mend(kind: Kind, seed: u64) {
 
         world.block_on(world.sleep(REOPEN_EVERY));
         assert_eq!(world.block_on(store.health()), Ok(()), "{what}");
-        // A transaction from before may not go on from what it has seen.
+        // A transaction from before the failure may not continue from its snapshot.
         if !matches!(kind, Kind::Datacenters | Kind::Certified) {
             let late = Commit { writes: nth(there + 1), ..Commit::default() };
             let late = world.block_on(begun.commit(late));

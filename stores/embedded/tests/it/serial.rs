@@ -1,8 +1,8 @@
 //! Strict serializability: transactions that overlap in every way, replayed one after another.
 //!
-//! The version of a commit is its place in the order. Each transaction must have read what the
-//! model reads at its place; one that wrote nothing, what it reads at some place between its
-//! begin and its end.
+//! The version of a commit is its place in the order. Each transaction must have read the
+//! model's values at its place; one that wrote nothing, the model's values at some place between
+//! its begin and its end.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,14 +28,14 @@ struct Done {
     steps: Vec<Step>,
 }
 
-/// What a transaction did, in order.
+/// A step of a transaction.
 #[derive(Debug)]
 enum Step {
     Read(Read, Data),
     Write(Vec<Write>),
 }
 
-/// What all tasks of one run have done.
+/// The transactions of all tasks of one run.
 #[derive(Default)]
 struct Run {
     done: Vec<Done>,
@@ -118,7 +118,7 @@ async fn transact(store: &Arc<dyn DataStore>, random: &mut u64, run: &Mutex<Run>
     }
 }
 
-/// What the model is after a transaction, if that read what the model reads.
+/// Returns the model after a transaction, if the transaction's reads match the model.
 fn step(model: &Model, done: &Done) -> Option<Model> {
     let mut model = model.clone();
     for step in &done.steps {
@@ -131,7 +131,7 @@ fn step(model: &Model, done: &Done) -> Option<Model> {
     Some(model)
 }
 
-/// Replays what was done in the order of versions.
+/// Replays the transactions in the order of versions.
 fn replay(seed: u64, in_turns: bool, run: &mut Run) {
     run.done.sort_by_key(|done| done.version);
     let writing: Vec<&Done> = run.done.iter().filter(|d| d.version.is_some()).collect();
@@ -190,7 +190,7 @@ fn overlapping_transactions_have_an_order_in_a_folder() {
     check(99, EmbeddedConfig::in_folder(folder.path()), 60);
 }
 
-/// Threads instead of turns: what overlaps is up to the machine, what holds is not.
+/// Threads instead of turns: the machine decides the overlaps, but the guarantees still hold.
 #[test]
 fn threads_have_an_order() {
     let folder = TempDir::new().expect("a temporary folder");

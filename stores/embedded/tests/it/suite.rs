@@ -1,5 +1,5 @@
-//! The suite itself: stores that are broken on purpose must fail it, in the tests that are there
-//! for that.
+//! The suite itself: stores that are broken on purpose must fail it, in the tests for their
+//! flaws.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -14,22 +14,22 @@ use mingle_store::{
 };
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 
-/// In which way a store is broken.
+/// The flaw of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     /// None: the wrapper itself must do no harm.
     Sound,
-    /// Commits do not look at what was read.
+    /// Commits do not validate reads.
     NoValidation,
     /// Every read has a snapshot of its own.
     NewSnapshots,
-    /// Of many writes, one is lost.
+    /// One of many writes is lost.
     LosesWrite,
     /// A commit comes in two halves.
     TearsCommit,
     /// Flushed writes are seen by all.
     LeaksFlush,
-    /// An id that was said to be not committed can commit.
+    /// An id reported as not committed can commit later.
     BarsNothing,
     /// Versions never change.
     OneVersion,
@@ -37,21 +37,21 @@ enum Flaw {
     NoWitnesses,
     /// Elements come in the wrong order.
     Unordered,
-    /// Of concurrent adds, the counter of one replica is read.
+    /// After concurrent adds, the counter of only one replica is read.
     ForgetsAdds,
     /// Causes may come after their effects.
     NotCausal,
     /// Guards are not judged.
     IgnoresGuards,
-    /// Whoever writes need not know any witness rows.
+    /// A writer need not know any witness rows.
     IgnoresRows,
     /// Records stay when they are discarded.
     KeepsRecords,
-    /// Of many witness rows, some are not listed.
+    /// Some of many witness rows are not listed.
     ListsSome,
     /// Sessions may go back.
     IgnoresAfter,
-    /// What one replica has seen is said to be everywhere.
+    /// Everything that one replica has seen is reported to be everywhere.
     OneIsAll,
 }
 

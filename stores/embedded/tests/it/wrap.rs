@@ -42,7 +42,7 @@ fn round_trips_are_counted() {
         transaction.commit(commit).await.expect("commits");
         read(&store, &Session::default(), &reads).await.expect("reads");
         store.outcome(id(1)).await.expect("answers");
-        // One that conflicts.
+        // A transaction that conflicts.
         let mut late = store.begin(&Session::default()).await.expect("begins");
         late.read(&reads).await.expect("reads");
         write(&store, &Session::default(), add()).await.expect("commits");

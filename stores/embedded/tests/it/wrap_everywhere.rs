@@ -1,4 +1,4 @@
-//! The wrappers of `mingle-store` around what a store is asked beside its data.
+//! The wrappers of `mingle-store` around a store's requests that are not about its data.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! A disk that fails and crashes as a seed says.
+//! A disk that fails and crashes as a seed determines.
 //!
-//! What was written and not synced is kept apart, sector by sector. At a crash each such sector
+//! Unsynced writes are kept apart, sector by sector. At a crash each such sector
 //! ends up with any one of the contents that it has had since the last sync: so writes are lost,
 //! torn and reordered in every way that a disk allows.
 
@@ -21,22 +21,22 @@ pub struct TwinDisk {
 
 #[derive(Debug)]
 struct State {
-    /// What readers see.
+    /// The content that readers see.
     current: Vec<u8>,
-    /// What is safe.
+    /// The length of the safe content, in bytes.
     synced_length: usize,
     /// Contents of each sector since the last sync, oldest first, the safe one included.
     unsynced: BTreeMap<usize, Vec<Vec<u8>>>,
     /// Lengths since the last sync.
     lengths: Vec<usize>,
     calls: u64,
-    /// At which call what goes wrong.
+    /// The number of the call that fails, and its fault.
     fault: Option<(u64, DiskFault)>,
     reads_fail: bool,
     is_dead: bool,
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// The machine loses power: this call and all later ones fail.
@@ -70,14 +70,14 @@ impl TwinDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call that is so many writes and syncs from now goes wrong.
+    /// Injects a fault after `calls` more writes and syncs.
     pub fn fail_after(&self, calls: u64, fault: DiskFault) {
         let mut state = self.state();
         let at = state.calls + calls;
         state.fault = Some((at, fault));
     }
 
-    /// From now on reads fail, or succeed again.
+    /// Makes reads fail from now on, or succeed again.
     pub fn fail_reads(&self, fail: bool) {
         self.state().reads_fail = fail;
     }
@@ -87,18 +87,18 @@ impl TwinDisk {
         self.state().current.clone()
     }
 
-    /// Changes bytes behind the back of the store.
+    /// Changes bytes without the store's knowledge.
     pub fn change(&self, change: impl FnOnce(&mut Vec<u8>)) {
         change(&mut self.state().current);
     }
 
-    /// Whether the fault has happened.
+    /// True if the fault has happened.
     pub fn has_failed(&self) -> bool {
         let state = self.state();
         state.is_dead || state.fault.is_some_and(|(at, _)| state.calls > at)
     }
 
-    /// Loses power, and gives the disk as it is found afterwards.
+    /// Loses power, and returns the disk as it is afterwards.
     pub fn crash(&self, random: &mut u64) -> Self {
         let mut state = self.state();
         state.is_dead = true;
@@ -203,7 +203,7 @@ impl StorageBackend for TwinDisk {
         if state.current.len() < end {
             state.current.resize(end, 0);
         }
-        // A write that fails may have been done in part.
+        // A failed write may have been done in part.
         let end = if failed.is_err() { start + data.len() / 2 } else { end };
         state.current[start..end].copy_from_slice(&data[..end - start]);
         for sector in sectors {

@@ -1,4 +1,4 @@
-//! Data centers, of which some are given up.
+//! Data centers, some of which are given up.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
 
 pub const BOTH: [Level; 2] = [Level::Causal, Level::Linearizable];
 
-/// Data centers that nobody reaches.
+/// The data centers that are cut off from all others.
 #[derive(Default)]
 pub struct Alone(Mutex<BTreeSet<&'static str>>);
 
@@ -69,7 +69,7 @@ pub fn put(world: &TestWorld, store: &GeoStore, session: &Session, value: i64) -
     committed.unwrap_or_else(|error| panic!("{session:?}: {error}"))
 }
 
-/// What was put, as a data center has it: whole transactions.
+/// Returns the values put, as one data center shows them; checks that transactions are whole.
 pub fn found(
     world: &TestWorld,
     store: &GeoStore,
@@ -146,7 +146,7 @@ pub fn config() -> EmbeddedConfig {
     EmbeddedConfig::in_memory().with_geo(geo())
 }
 
-/// Work that is dropped after so long, if it is not over.
+/// Runs `work`, and drops it after `millis` ms if it is not finished.
 pub fn within<T>(world: &TestWorld, millis: u64, work: impl Future<Output = T>) -> Option<T> {
     world.block_on(async {
         let mut work = std::pin::pin!(work);

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Shared parts of several tests.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ pub async fn read(
     Ok(answers)
 }
 
-/// What was read, for those that must succeed.
+/// Returns the data of reads that must succeed.
 pub fn data(
     world: &TestWorld,
     store: &Arc<dyn DataStore>,
@@ -119,7 +119,7 @@ pub fn nth(n: u64) -> Vec<Write> {
     ]
 }
 
-/// How many commits of the series there are, if the store holds exactly those: each one whole.
+/// Returns the number of commits of the series; checks that the store holds exactly those, each whole.
 pub fn count_series(world: &TestWorld, store: &Arc<dyn DataStore>, at_session: &Session) -> u64 {
     let reads = [
         Read::LogLast(at("c", 2), u64::MAX),
