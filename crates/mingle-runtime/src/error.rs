@@ -200,7 +200,6 @@ impl fmt::Display for Error {
                         f,
                         "committed at {committed}, but not at {missing}: {reason}; it is parked, and `mingle recover` tries it again"
                     )?,
-                    // What still had to be written would be parked.
                     Self::Limit(reason) => write!(
                         f,
                         "committed at {committed}, and nothing is left to write; there is no result, since what is read at {missing} gives {reason}"

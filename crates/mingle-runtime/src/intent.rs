@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn an_intent_keeps_its_principal_and_one_of_an_earlier_version_is_read_without() {
         let till = Principal::new("till").ok();
-        let key = Some(CallKey::new("till", "order 7"));
+        let key = CallKey::new("till", "order 7");
         let bare = Intent {
             program: ProgramHash([7; 32]),
             transaction: "sell".into(),
@@ -241,9 +241,10 @@ mod tests {
         };
         // The forms of versions that had no principals: the fields alone, or with a key behind them.
         assert_eq!(bare.encode(), encode(&bare));
-        let keyed = postcard::to_extend(&key.expect("there is one"), encode(&bare));
+        let keyed = postcard::to_extend(&key, encode(&bare));
         let keyed = keyed.expect("writing to memory cannot fail");
-        assert_eq!(Intent::decode(&keyed), Ok(Intent { key, ..bare.clone() }));
+        assert_eq!(Intent::decode(&keyed), Ok(Intent { key: Some(key), ..bare.clone() }));
+        let key = Some(key);
         for (key, principal) in [(None, None), (key, None), (None, till.clone()), (key, till)] {
             let has_principal = principal.is_some();
             let intent = Intent { key, principal, ..bare.clone() };
