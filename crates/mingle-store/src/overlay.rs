@@ -171,8 +171,8 @@ impl Overlay {
         changes.fields.get(&address.field).map(|(change, _)| change)
     }
 
-    /// Returns the read to send to the server instead, from which the answer can be put together; none
-    /// if the answer does not depend on the server's data.
+    /// Returns the read to send to the server instead, from which the answer can be put together;
+    /// none if the answer does not depend on the server's data.
     pub fn base(&self, read: &Read) -> Option<Read> {
         let limit =
             |limit: usize, more: usize| if more == 0 { limit } else { limit.saturating_add(more) };

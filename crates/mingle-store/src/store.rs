@@ -34,8 +34,8 @@ pub trait DataStore: Send + Sync {
     /// [`Outcome::NotCommitted`], no commit with that id takes effect any more.
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>>;
 
-    /// Checks that the store serves, as far as this process knows without asking a server: its own disk
-    /// has not failed. This call also reopens a failed disk once that is due.
+    /// Checks that the store serves, as far as this process knows without asking a server: its own
+    /// disk has not failed. This call also reopens a failed store once that is due.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ pub trait DataStore: Send + Sync {
         None
     }
 
-    /// Returns the stamp that every replica has seen. Empty if the store has one copy or keeps no count.
+    /// Returns the stamp that every replica has seen; empty if the store has one copy or no count.
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(std::future::ready(Ok(Stamp::default())))
     }
@@ -265,7 +265,7 @@ pub struct Session {
     /// The replica at which the session stays, in every store that has one of that name; the
     /// first one if none.
     pub replica: Option<Name>,
-    /// The stamp that the replica must have seen before it serves: it is [`StoreError::Behind`] until then.
+    /// The stamp the replica must have seen before it serves; [`StoreError::Behind`] until then.
     /// Concerns the one store at which the transaction begins.
     pub after: Stamp,
     /// The transaction of the program of which a phase is run, where a store may be told which of

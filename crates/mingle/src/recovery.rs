@@ -60,8 +60,8 @@ impl Database {
         Self::open_stores(program, binding, (folder, true), world, |_, store| store).await
     }
 
-    /// The transactions that have committed at some stores and not yet at others, whoever called
-    /// them; those that run now may be among them.
+    /// Returns the transactions that have committed at some stores and not yet at others, of all
+    /// callers; those that run now may be among them.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Database {
         self.runtime.unfinished().await
     }
 
-    /// What is unfinished, and what was abandoned, at all stores that answer; and which do not.
+    /// Returns the unfinished and abandoned transactions of the stores that answer, and the others.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl Database {
     }
 }
 
-/// Adds what one more sweep has done; whether another one may do more.
+/// Adds the results of one more sweep; returns true if another one may do more.
 fn add(all: &mut Swept, swept: Swept) -> bool {
     let is_new = |id: &TransactionId| !all.finished.contains(id);
     let new: Vec<TransactionId> = swept.finished.into_iter().filter(is_new).collect();
