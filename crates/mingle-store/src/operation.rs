@@ -181,7 +181,7 @@ pub enum Write {
     Forget(TransactionId),
     /// Writes a record and replaces the former one. At replicas it merges as a register does.
     Record(RecordKey, Bytes),
-    /// Removes a record, if there is one. At replicas it removes the writes its own replica has seen.
+    /// Removes a record, if any. At replicas it removes the writes its own replica has seen.
     Discard(RecordKey),
 }
 

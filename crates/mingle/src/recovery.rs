@@ -79,13 +79,13 @@ impl Database {
         self.runtime.left_behind().await
     }
 
-    /// What every replica of every store holds for the runtime, and the processes that have left something there. Takes
-    /// a few seconds where a process is alive: its signs of life are looked at twice.
+    /// Returns the records that every replica of every store holds for the runtime, and the processes
+    /// that left them. Takes a few seconds if a process is alive: its signs of life are read twice.
     pub async fn survey(&self) -> Survey {
         self.runtime.survey().await
     }
 
-    /// What this process has begun and not cleaned up, without asking any store.
+    /// Returns what this process has begun and not cleaned up, without asking any store.
     ///
     /// # Examples
     ///
@@ -183,7 +183,7 @@ impl Database {
         is_settled
     }
 
-    /// What became of a transaction of which that is not known: asks the store that an
+    /// Returns the outcome of a transaction whose outcome is unknown: asks the store that an
     /// [`Error::Unknown`] names. Once the answer is that it did not take effect, it never will.
     ///
     /// # Errors
