@@ -1,4 +1,4 @@
-//! What is kept of a program's declarations, so that data is never read as what it is not.
+//! The stored declarations of a program, so that data is never read as another type.
 //!
 //! What a program adds is added; what it no longer has stays, data and all; what it changed is
 //! refused.
@@ -12,7 +12,7 @@ use crate::store::StoreSchema;
 
 const FORMAT: u64 = 1;
 
-/// What is kept of a schema: names, and types as text.
+/// The stored part of a schema: names, and types as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     level: String,
@@ -29,14 +29,14 @@ struct Kind {
     fields: BTreeMap<String, String>,
 }
 
-/// What the program declares otherwise.
+/// A declaration of the program that differs from the stored one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// What was changed, such as `field User.name`.
+    /// The changed declaration, such as `field User.name`.
     pub what: String,
-    /// What it was.
+    /// The stored declaration.
     pub kept: String,
-    /// What the program says.
+    /// The declaration in the program.
     pub wanted: String,
 }
 
@@ -50,11 +50,11 @@ impl Catalog {
         Self { level: schema.level.name().to_owned(), ..Self::default() }
     }
 
-    /// Adds what a schema adds.
+    /// Adds the new declarations of a schema.
     ///
     /// # Errors
     ///
-    /// What is changed, from what and to what.
+    /// The changed declaration, with its stored and its wanted text.
     pub fn merge(&mut self, schema: &StoreSchema) -> Result<(), Changed> {
         if self.level != schema.level.name() {
             return Err(changed("the level".into(), &self.level, schema.level.name()));
@@ -104,7 +104,7 @@ impl Catalog {
         .to_string()
     }
 
-    /// From what is kept; none where that is of another format, or no catalog at all.
+    /// Decodes a stored catalog; none if `kept` has another format or is no catalog.
     pub fn decode(kept: &str) -> Option<Self> {
         let json: Json = serde_json::from_str(kept).ok()?;
         if json.get("format")?.as_u64()? != FORMAT {

@@ -15,8 +15,8 @@ pub struct Address {
     pub field: u16,
 }
 
-/// One question to a store. No read fails for want of an object: what was never written reads as
-/// absent, zero or empty.
+/// One question to a store. No read fails because an object is missing: data that was never written
+/// reads as absent, zero or empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Read {
     /// Was any field of the object written, and it not deleted since? [`Data::Bool`]
@@ -27,17 +27,17 @@ pub enum Read {
     Counter(Address),
     /// Is this element in the set? [`Data::Bool`]
     Contains(Address, Value),
-    /// How many elements the set has. [`Data::Count`]
+    /// The number of elements in the set. [`Data::Count`]
     SetSize(Address),
     /// The set's elements, in order. [`Data::Values`]
     Elements(Address),
     /// The map's value under this key. [`Data::Register`]
     Entry(Address, Value),
-    /// How many entries the map has. [`Data::Count`]
+    /// The number of entries in the map. [`Data::Count`]
     MapSize(Address),
     /// The map's entries, in order of their keys. [`Data::Entries`]
     Entries(Address),
-    /// How many lines the log has. [`Data::Count`]
+    /// The number of lines in the log. [`Data::Count`]
     LogSize(Address),
     /// The log's last lines, at most this many, oldest first. [`Data::Values`]
     LogLast(Address, u64),
@@ -47,7 +47,7 @@ pub enum Read {
         address: Address,
         /// Index of the first line, from 0.
         from: u64,
-        /// How many lines at most.
+        /// The maximum number of lines.
         count: u64,
     },
     /// A declared query. [`Data::Result`]
@@ -57,17 +57,17 @@ pub enum Read {
         /// Its arguments.
         arguments: Vec<Value>,
     },
-    /// A record: its answer has the version of what was last written there, 0 if there is none.
+    /// A record: its answer has the version of the last write to it, 0 if there is no record.
     /// Where the store is serializable, it is validated as any other read. [`Data::Record`]
     Record(RecordKey),
     /// At most so many records of a kind, in order of their keys, from this key on. It is for
     /// sweeps: the answer has version 0, and no store need validate it. [`Data::Records`]
     Records {
-        /// Of which kind.
+        /// The kind of the records.
         kind: RecordKind,
         /// The first key that may be among them.
         from: Bytes,
-        /// How many at most.
+        /// The maximum number of records.
         limit: usize,
     },
     /// Witness rows of any objects and of the whole store, in order of their transactions, from this
@@ -105,7 +105,7 @@ impl Read {
     }
 }
 
-/// What a read gives.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Data {
     /// Yes or no.
@@ -133,7 +133,7 @@ pub enum Data {
 /// The answer to one [`Read`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What was read.
+    /// The data that was read.
     pub data: Data,
     /// When it was last changed.
     pub version: Version,
@@ -179,15 +179,15 @@ pub enum Write {
     /// Removes all witness rows of this transaction that are there. For the end of a transaction
     /// alone, when its floor is at every replica of every store that it visits.
     Forget(TransactionId),
-    /// Writes a record, in the place of what was there. At replicas it merges as a register does.
+    /// Writes a record and replaces the former one. At replicas it merges as a register does.
     Record(RecordKey, Bytes),
-    /// Removes a record, if it is there. At replicas it removes what its own has seen.
+    /// Removes a record, if any. At replicas it removes the writes its own replica has seen.
     Discard(RecordKey),
 }
 
 impl Write {
     /// The object whose data it changes, if it is one object's: records and witness rows are no
-    /// data, and what a command changes is the store's matter.
+    /// data, and only the store knows which data a command changes.
     pub fn object(&self) -> Option<&Ref> {
         match self {
             Self::Create(object) | Self::Delete(object) => Some(object),
@@ -207,7 +207,7 @@ impl Write {
         }
     }
 
-    /// Whether it changes data: anything but witness rows and records.
+    /// True if it changes data: anything but witness rows and records.
     pub fn is_data(&self) -> bool {
         !matches!(self, Self::Witness(_) | Self::Forget(_) | Self::Record(..) | Self::Discard(_))
     }

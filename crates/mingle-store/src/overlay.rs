@@ -1,5 +1,5 @@
-//! What a transaction has flushed, where the server has no place in which one transaction alone
-//! would see it: kept by the adapter, and sent with the commit.
+//! The flushed writes of a transaction, for servers that cannot hold writes visible to one
+//! transaction alone: the adapter keeps them and sends them with the commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,16 @@ pub struct Overlay {
     records: BTreeMap<RecordKey, (Option<Bytes>, u64)>,
     rows: BTreeSet<WitnessRow>,
     forgotten: BTreeSet<TransactionId>,
-    /// Whether there are commands, whose effects nobody here knows.
+    /// True if there are commands; the adapter does not know their effects.
     pub has_commands: bool,
-    /// Whether any data is changed.
+    /// True if any data is changed.
     pub has_data: bool,
 }
 
 /// The net effect of writes on one object.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Whether they make it exist.
+    /// True if they make it exist.
     pub exists: bool,
     /// When it was made to exist, or deleted, here; 0 if it was not looked at.
     version: u64,
@@ -36,15 +36,15 @@ pub struct Changes {
 /// The net effect of writes on one field.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// What is assigned.
+    /// The assigned value.
     Register(Value),
-    /// What is added.
+    /// The added amount.
     Counter(i128),
-    /// Whether it was emptied first, and what was inserted or removed then.
+    /// True if it was emptied first, and the elements inserted (true) or removed (false) then.
     Set(bool, BTreeMap<Value, bool>),
-    /// Whether it was emptied first, and what was put or erased then.
+    /// True if it was emptied first, and the entries put (a value) or erased (none) then.
     Map(bool, BTreeMap<Value, Option<Value>>),
-    /// Whether it was emptied first, and what was appended then.
+    /// True if it was emptied first, and the lines appended then.
     Log(bool, Vec<Value>),
 }
 
@@ -119,12 +119,12 @@ impl Overlay {
         }
     }
 
-    /// What changes of each object.
+    /// Returns the changes of each object.
     pub fn objects(&self) -> impl Iterator<Item = (&Ref, &Changes)> {
         self.objects.iter()
     }
 
-    /// What changes of each record: its value, or that it goes.
+    /// Returns the change of each record: its new value, or none if it is removed.
     pub fn records(&self) -> impl Iterator<Item = (&RecordKey, Option<&Bytes>)> {
         self.records.iter().map(|(key, (value, _))| (key, value.as_ref()))
     }
@@ -171,8 +171,8 @@ impl Overlay {
         changes.fields.get(&address.field).map(|(change, _)| change)
     }
 
-    /// What to ask the server instead, so that the answer can be put together; none where nothing
-    /// that it has matters.
+    /// Returns the read to send to the server instead, from which the answer can be put together;
+    /// none if the answer does not depend on the server's data.
     pub fn base(&self, read: &Read) -> Option<Read> {
         let limit =
             |limit: usize, more: usize| if more == 0 { limit } else { limit.saturating_add(more) };
@@ -233,7 +233,7 @@ impl Overlay {
         }
     }
 
-    /// The answer to a read, from what the server answered to [`Overlay::base`].
+    /// Returns the answer to a read, given the server's answer to [`Overlay::base`].
     pub fn answer(&self, read: &Read, found: Option<(Data, Version)>) -> (Data, Version) {
         let base = found.as_ref().map_or(Version(0), |(_, version)| *version);
         let found = found.map(|(data, _)| data);
@@ -259,7 +259,7 @@ impl Overlay {
         }
     }
 
-    /// The version of what was changed here; none where the server's holds.
+    /// Returns the version of the change made here; none if the server's version holds.
     fn version(&self, read: &Read, changes: &Changes) -> Option<u64> {
         let of_field = |address: &Address| changes.fields.get(&address.field).map(|(_, at)| *at);
         let of_unit = |address: &Address, is_changed: bool| {

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a record.
 pub type Bytes = Arc<[u8]>;
 
-/// What a record is for.
+/// The purpose of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RecordKind {
-    /// The text of a program, by its hash: whoever helps a transaction runs what its origin ran.
+    /// The text of a program, by its hash: a helper of a transaction runs the program of its origin.
     Program,
-    /// What is needed to finish a transaction, by its id and part.
+    /// The data needed to finish a transaction, by its id and part.
     Intent,
     /// The operations of a phase that depend on more than recorded values, by id and phase:
-    /// whoever runs the phase first fixes them.
+    /// the first process to run the phase fixes them.
     Fixed,
     /// Why a transaction cannot be finished for now, by id.
     Parked,
@@ -71,7 +71,7 @@ impl RecordKind {
 /// Names a record within a store. Records of one kind are ordered by their keys' bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordKey {
-    /// What the record is for.
+    /// The purpose of the record.
     pub kind: RecordKind,
     /// Which one of that kind.
     pub key: Bytes,
@@ -138,16 +138,16 @@ pub fn floor(sequence: u64) -> Bytes {
     sequence.to_be_bytes().as_slice().into()
 }
 
-/// The number in a [`floor`]; 0 for what is none.
+/// Returns the number in a [`floor`]; 0 if `value` is no floor.
 pub fn read_floor(value: &[u8]) -> u64 {
     value.try_into().map_or(0, u64::from_be_bytes)
 }
 
-/// What must hold of records when a commit takes effect; else it is a
+/// A condition on a record that must hold when a commit takes effect; otherwise the commit is a
 /// [`crate::StoreError::Conflict`].
 ///
-/// At a store that is [`crate::Once::Serial`] it must hold of what was last committed at any
-/// replica, at others of what the transaction's own replica has.
+/// At a store that is [`crate::Once::Serial`] it must hold of the state last committed at any
+/// replica, at other stores of the state of the transaction's own replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Guard {
     /// There is no such record.

@@ -17,7 +17,7 @@ use crate::world::BoxFuture;
 
 /// One store, ready for transactions.
 pub trait DataStore: Send + Sync {
-    /// What this store can do.
+    /// Returns the capabilities of this store.
     fn capabilities(&self) -> &Capabilities;
 
     /// Opens a transaction. Costs no round trip: a store takes its snapshot with the first read.
@@ -30,12 +30,12 @@ pub trait DataStore: Send + Sync {
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>>;
 
-    /// What became of a commit that carried `id`. Once this has answered
+    /// Returns the outcome of the commit that carried `id`. Once this has answered
     /// [`Outcome::NotCommitted`], no commit with that id takes effect any more.
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>>;
 
-    /// Whether the store serves, as far as this process knows without asking a server: a disk of its own
-    /// has not failed. One that has is opened again here once that is due.
+    /// Checks that the store serves, as far as this process knows without asking a server: its own
+    /// disk has not failed. This call also reopens a failed store once that is due.
     ///
     /// # Errors
     ///
@@ -79,24 +79,24 @@ pub trait DataStore: Send + Sync {
         None
     }
 
-    /// What every replica has seen. Empty where the store has one copy, or keeps no count.
+    /// Returns the stamp that every replica has seen; empty if the store has one copy or no count.
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(std::future::ready(Ok(Stamp::default())))
     }
 
-    /// The replicas that were given up for good: nobody need ask them, nor wait for them.
+    /// Returns the replicas that were given up for good: the caller need not ask or await them.
     fn departed(&self) -> Vec<Name> {
         Vec::new()
     }
 
-    /// Of what a session has seen, what is still to be had: without what was lost with a replica that
-    /// was given up.
+    /// Returns the part of `seen` that is still available: `seen` without the writes that were lost
+    /// with a replica that was given up.
     fn kept(&self, seen: &Stamp) -> Stamp {
         seen.clone()
     }
 
-    /// Who runs whole phases beside the store, if anybody does. What stands around a store to count,
-    /// delay or record its calls sees nothing of those phases, so it says that there is nobody.
+    /// Returns the worker that runs whole phases beside the store, if there is one. A wrapper that
+    /// counts, delays or records a store's calls cannot see those phases, so it returns none.
     fn worker(&self) -> Option<&dyn Worker> {
         None
     }
@@ -127,8 +127,8 @@ pub trait Transaction: Send {
         self.read(reads)
     }
 
-    /// Sends writes ahead of the commit; later reads of this transaction see them, nobody else
-    /// does. One round trip.
+    /// Sends writes ahead of the commit. Later reads of this transaction see them; other transactions
+    /// do not. One round trip.
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Makes all writes visible and, where the store is durable, safe. One round trip; none where
@@ -140,8 +140,8 @@ pub trait Transaction: Send {
     ///
     /// [`StoreError::Conflict`] when another transaction got in between, or a guard does not hold.
     /// [`StoreError::Witnessed`] when an object whose data it writes, or the whole store, has witness
-    /// rows that the commit does not know, at the transaction's replica: whoever overwrites a write
-    /// must know what to wait for.
+    /// rows that the commit does not know, at the transaction's replica: a transaction that overwrites
+    /// a write must know which transactions to wait for.
     /// [`StoreError::Behind`] when the session has seen more than its replica; reads and flushes
     /// give it too.
     /// [`StoreError::Unknown`] when the answer was lost.
@@ -149,17 +149,17 @@ pub trait Transaction: Send {
     -> BoxFuture<'static, Result<Committed, StoreError>>;
 }
 
-/// What goes to a store with a commit.
+/// The writes and conditions that a commit sends to a store.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Commit {
-    /// Under which id the outcome can be asked for; none if nobody will ask. Where the store is
+    /// The id for querying the outcome; none if the outcome will not be queried. Where the store is
     /// [`Once::Serial`], an id takes effect once: a second commit of one that has taken effect, at
     /// whichever replica, is a [`StoreError::Conflict`]. One that was said to be not committed is
     /// [`StoreError::Refused`].
     pub id: Option<TransactionId>,
     /// The writes that were not flushed, in order.
     pub writes: Vec<Write>,
-    /// What must hold of records.
+    /// The conditions that records must satisfy.
     pub guards: Vec<Guard>,
     /// The transactions whose witness rows on the written objects, and on the whole store, are
     /// known. Its own rows need not be among them: those of `id`, and of any row that it writes.
@@ -169,7 +169,7 @@ pub struct Commit {
     pub operation: Option<OperationId>,
     /// When the operation takes place, for stores whose writes bear timestamps: microseconds, the
     /// same for all copies, and later than the versions of all that its phase was answered; 0 if
-    /// nobody says.
+    /// no time is given.
     pub time: u64,
     /// Until when, by the world's clock, what this transaction was answered may stand for what a commit
     /// has to ask anew: until then nobody can have raised a floor that its guards are to be above. For
@@ -180,13 +180,13 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Whether it has neither writes nor guards: unless writes were flushed, nothing need be sent.
+    /// True if it has neither writes nor guards: unless writes were flushed, nothing need be sent.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.guards.is_empty()
     }
 }
 
-/// Names what a phase of a transaction does, whoever runs it.
+/// The identity of a phase's operation, the same for every process that runs the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OperationId {
     /// The transaction.
@@ -200,12 +200,12 @@ pub struct OperationId {
 pub struct Committed {
     /// The version that its writes carry.
     pub version: Version,
-    /// What the transaction has seen, its own writes included. Empty where the store has one copy,
-    /// or keeps no count.
+    /// The stamp that the transaction has seen, its own writes included. Empty if the store has one
+    /// copy or keeps no count.
     pub stamp: Stamp,
 }
 
-/// What became of a commit whose answer was lost.
+/// The outcome of a commit whose answer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It took effect.
@@ -216,8 +216,8 @@ pub enum Outcome {
     Unknown,
 }
 
-/// How a later phase takes effect once although several helpers may run it (`serial`, `by-id`,
-/// `home`).
+/// The mechanism by which a later phase takes effect once although several helpers may run it
+/// (`serial`, `by-id`, `home`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Once {
     /// The commit witness is inserted conditionally in the phase's transaction.
@@ -231,7 +231,7 @@ pub enum Once {
     Never,
 }
 
-/// What a store can do.
+/// The capabilities of a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Capabilities {
     /// The store's name in the program.
@@ -242,7 +242,7 @@ pub struct Capabilities {
     pub atomic_commit: bool,
     /// Are transactions here serializable?
     pub serializable: bool,
-    /// How a later phase takes effect once.
+    /// The mechanism by which a later phase takes effect once.
     pub once: Once,
     /// Can the answer to a commit be lost?
     pub may_lose_answers: bool,
@@ -253,19 +253,19 @@ pub struct Capabilities {
     pub floor_suffices: bool,
     /// Names of the replicas that a session can stay at; empty where there is one.
     pub replicas: Vec<Name>,
-    /// How many operations fit one round trip.
+    /// The number of operations that fit one round trip.
     pub operations_per_round_trip: usize,
-    /// What one round trip is expected to take.
+    /// The expected duration of one round trip.
     pub round_trip: Duration,
 }
 
-/// Who asks, and from where.
+/// The replica and the history of the client for which a transaction begins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Session {
     /// The replica at which the session stays, in every store that has one of that name; the
     /// first one if none.
     pub replica: Option<Name>,
-    /// What the replica must have seen before it serves: it is [`StoreError::Behind`] until then.
+    /// The stamp the replica must have seen before it serves; [`StoreError::Behind`] until then.
     /// Concerns the one store at which the transaction begins.
     pub after: Stamp,
     /// The transaction of the program of which a phase is run, where a store may be told which of
@@ -297,17 +297,17 @@ pub struct StoreSchema {
 /// A declared query or command, and its body in the engine's own language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreOperation {
-    /// Whether it writes.
+    /// True if it writes.
     pub is_command: bool,
     /// Names and types of its parameters.
     pub parameters: Vec<(Name, Type)>,
-    /// What it gives; none for a command without a result.
+    /// The type of its result; none for a command without a result.
     pub result: Option<Type>,
     /// The body from the binding, if that has one.
     pub body: Option<String>,
 }
 
-/// What went wrong at a store.
+/// An error at a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoreError {
     /// Another transaction got in between; the same again may succeed.
@@ -358,7 +358,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same again may succeed, once the whole phase starts over.
+    /// True if a retry of the whole phase may succeed.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Conflict | Self::Witnessed { .. } | Self::Behind { .. })
     }

@@ -72,7 +72,7 @@ impl TestWorld {
     ///
     /// # Panics
     ///
-    /// When nothing can go on any more and nobody sleeps.
+    /// When nothing can go on any more and no task sleeps.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let flag = Flag::new();
@@ -191,7 +191,7 @@ impl Future for Sleep {
     }
 }
 
-/// Whether someone was woken.
+/// A flag that is set when its owner is woken.
 struct Flag {
     is_set: AtomicBool,
     lock: Mutex<()>,
@@ -199,7 +199,7 @@ struct Flag {
 }
 
 impl Flag {
-    /// Set at first, so that whoever it belongs to is polled once.
+    /// Creates a flag that is set, so that its owner is polled once.
     fn new() -> Arc<Self> {
         Arc::new(Self {
             is_set: AtomicBool::new(true),

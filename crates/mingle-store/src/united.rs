@@ -40,17 +40,17 @@ pub trait United: Send {
     ) -> BoxFuture<'static, Result<Committed, StoreError>>;
 }
 
-/// What goes to an engine with the commit of a [`United`] transaction.
+/// The data that the commit of a [`United`] transaction sends to an engine.
 #[derive(Clone, Debug, Default)]
 pub struct UnitedCommit {
     /// Under which id its outcome can be asked for, at the store with which it was begun.
     pub id: Option<TransactionId>,
-    /// What each store is to have; their own ids and operation ids are of no matter.
+    /// The commit of each store; their own ids and operation ids are ignored.
     pub parts: Vec<(Name, Commit)>,
 }
 
 impl UnitedCommit {
-    /// Whether no store is to have anything.
+    /// True if the commit of every store is empty.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(|(_, commit)| commit.is_empty())
     }

@@ -19,7 +19,7 @@ use crate::open::{
 };
 use crate::scope::scope;
 
-/// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
+/// The number of elements of each collection that [`Database::show`] gives by default.
 pub const SHOWN_MAX: usize = 100;
 
 /// A program over its stores.
@@ -386,7 +386,7 @@ impl Database {
         Ok(if exists { Json::Object(fields) } else { Json::Null })
     }
 
-    /// Whether an object exists, and its fields as JSON: of one that does not, the defaults.
+    /// Returns true if an object exists, and its fields as JSON: the defaults if it does not.
     ///
     /// # Errors
     ///

@@ -62,7 +62,7 @@ fn called(program: &Program, part: Part) -> String {
     }
 }
 
-/// What any transaction writes.
+/// Returns the parts that any transaction writes.
 fn written(program: &Program) -> Vec<Part> {
     let mut written = Vec::new();
     let phases = program.plans.iter().flat_map(|plan| &plan.phases);
@@ -199,7 +199,7 @@ mod tests {
     const AT: &str =
         "engine = \"postgres\"\nurl = \"postgres://me:pw@db:5432/shop?sslmode=disable\"\n";
 
-    /// Whether a binding of both stores is refused where transactions do this.
+    /// Checks if a binding of both stores is refused for these transactions.
     #[track_caller]
     fn check(transactions: &str, one: &str, two: &str, expected: Option<&str>) {
         let text = format!("{PROGRAM}{transactions}");

@@ -60,8 +60,8 @@ impl Database {
         Self::open_stores(program, binding, (folder, true), world, |_, store| store).await
     }
 
-    /// The transactions that have committed at some stores and not yet at others, whoever called
-    /// them; those that run now may be among them.
+    /// Returns the transactions that have committed at some stores and not yet at others, of all
+    /// callers; those that run now may be among them.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Database {
         self.runtime.unfinished().await
     }
 
-    /// What is unfinished, and what was abandoned, at all stores that answer; and which do not.
+    /// Returns the unfinished and abandoned transactions of the stores that answer, and the others.
     ///
     /// # Errors
     ///
@@ -79,13 +79,13 @@ impl Database {
         self.runtime.left_behind().await
     }
 
-    /// What every replica of every store holds for the runtime, and the processes that have left something there. Takes
-    /// a few seconds where a process is alive: its signs of life are looked at twice.
+    /// Returns the records that every replica of every store holds for the runtime, and the processes
+    /// that left them. Takes a few seconds if a process is alive: its signs of life are read twice.
     pub async fn survey(&self) -> Survey {
         self.runtime.survey().await
     }
 
-    /// What this process has begun and not cleaned up, without asking any store.
+    /// Returns what this process has begun and not cleaned up, without asking any store.
     ///
     /// # Examples
     ///
@@ -183,7 +183,7 @@ impl Database {
         is_settled
     }
 
-    /// What became of a transaction of which that is not known: asks the store that an
+    /// Returns the outcome of a transaction whose outcome is unknown: asks the store that an
     /// [`Error::Unknown`] names. Once the answer is that it did not take effect, it never will.
     ///
     /// # Errors
@@ -222,7 +222,7 @@ impl Database {
     }
 }
 
-/// Adds what one more sweep has done; whether another one may do more.
+/// Adds the results of one more sweep; returns true if another one may do more.
 fn add(all: &mut Swept, swept: Swept) -> bool {
     let is_new = |id: &TransactionId| !all.finished.contains(id);
     let new: Vec<TransactionId> = swept.finished.into_iter().filter(is_new).collect();

@@ -1,4 +1,4 @@
-//! What can be said of a store in Cassandra.
+//! The binding keys of a store in Cassandra.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -113,7 +113,7 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<CassandraConfig, Bi
     Ok(config)
 }
 
-/// What a word stands for, if one is written.
+/// Returns the meaning of a word, if one is written.
 fn one_of<T: Copy>(
     keys: &Keys<'_>,
     (key, written): (&str, &Option<String>),

@@ -1,4 +1,4 @@
-//! What can be said of a store that is kept in this process.
+//! The binding keys of a store that is kept in this process.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ const DATACENTERS_MAX: usize = mingle_store_embedded::DATACENTERS_MAX;
 pub struct EmbeddedBinding {
     /// Names of its replicas.
     pub replicas: Vec<String>,
-    /// What a round trip takes.
+    /// The duration of a round trip.
     pub distance: Distance,
-    /// How long it takes until an update reaches the other replicas.
+    /// The delay until an update reaches the other replicas.
     pub delay: Distance,
     /// Data centers in place of replicas.
     pub geo: Option<GeoConfig>,
@@ -31,7 +31,7 @@ pub struct EmbeddedBinding {
     pub with: Option<String>,
     /// Which transactions conflict; any two, if none.
     pub conflicts: Option<ConflictPairs>,
-    /// What the store was called before: its data in the folder get its name.
+    /// The store's former name: its data in the folder get the new name.
     pub renamed_from: Option<String>,
 }
 

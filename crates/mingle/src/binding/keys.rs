@@ -1,4 +1,4 @@
-//! Reading keys, so that what is wrong is named by its path.
+//! Reading keys, so that an error names the path of the wrong key.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::BindingError;
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 63;
 
-/// How a certificate begins in PEM.
+/// The first characters of a certificate in PEM.
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
 /// The keys of one table.
@@ -116,7 +116,7 @@ impl Keys<'_> {
         }
     }
 
-    /// What is in the file of this name, if one is given.
+    /// Returns the content of the file of this name, if one is given.
     pub fn file(&self, key: &str, name: Option<&str>) -> Result<Option<Vec<u8>>, BindingError> {
         let Some(name) = name else { return Ok(None) };
         let read = std::fs::read(self.expanded(key, name)?);

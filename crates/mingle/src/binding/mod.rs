@@ -38,7 +38,7 @@ pub use mingle_store_embedded::ConflictPairs;
 
 use keys::Keys;
 
-/// What a binding says. Without one every store is embedded, with one replica and no distance.
+/// The content of a binding. Without one every store is embedded, with one replica and no distance.
 ///
 /// # Examples
 ///
@@ -58,16 +58,16 @@ pub struct Binding {
     pub stores: BTreeMap<String, StoreBinding>,
 }
 
-/// What a binding says of one store.
+/// The part of a binding for one store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoreBinding {
-    /// What keeps its data.
+    /// The engine that keeps its data.
     pub engine: Engine,
     /// Bodies of declared operations.
     pub operations: BTreeMap<String, String>,
 }
 
-/// What keeps a store's data, and how it is reached. Each engine is a feature of this crate.
+/// The engine that keeps a store's data, and its connection. Each engine is a feature of this crate.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Engine {
@@ -157,7 +157,7 @@ impl Engine {
     }
 }
 
-/// What is wrong with a binding.
+/// An error in a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindingError {
     message: String,

@@ -1,4 +1,4 @@
-//! What can be said of a store in PostgreSQL.
+//! The binding keys of a store in PostgreSQL.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

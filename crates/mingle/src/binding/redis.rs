@@ -1,4 +1,4 @@
-//! What can be said of a store in Redis or Valkey.
+//! The binding keys of a store in Redis or Valkey.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

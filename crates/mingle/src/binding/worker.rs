@@ -1,4 +1,4 @@
-//! What can be said of a store behind a worker.
+//! The binding keys of a store behind a worker.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the tables of a program's stores still need.
+//! The changes that the tables of a program's stores still need.
 
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -13,15 +13,15 @@ use crate::binding::{Binding, StoreBinding};
 use crate::check::{check_all_bound, check_names};
 use crate::open::OpenError;
 
-/// What the tables of one store need.
+/// The changes that the tables of one store need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
     /// Which store.
     pub store: Name,
-    /// What keeps its data, as the binding calls it.
+    /// The engine that keeps its data, by its name in the binding.
     pub engine: &'static str,
-    /// SQL, statement by statement; empty where nothing is missing, and where the engine has no
-    /// tables that anybody has to make.
+    /// SQL, statement by statement; empty if nothing is missing, or if the engine has no
+    /// tables that must be made.
     pub statements: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use mingle_lang::{Instr, Phase, Plan, Program};
 use mingle_model::Name;
 use mingle_store_postgres::MayRefuse;
 
-/// What a transaction does to a kind of object: writes, or deletes.
+/// A change by a transaction to a kind of object: a write or a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     Write,
@@ -51,7 +51,7 @@ pub fn late_refusals(
     late.into_iter().map(sentence).collect()
 }
 
-/// What a transaction changes at this store after its first phase that writes.
+/// Returns the changes of a transaction at this store after its first phase that writes.
 fn changed_late<'a>(
     program: &'a Program,
     plan: &Plan,

@@ -39,7 +39,7 @@ use crate::still::StillWorld;
 
 pub use error::OpenError;
 
-/// Whether no other process can be at the stores of a folder.
+/// True if no other process can be at the stores of a folder.
 pub(crate) fn is_all_embedded(program: &Program, binding: &Binding) -> bool {
     program.checked.stores.iter().all(|store| {
         let default = StoreBinding::default();
@@ -122,7 +122,7 @@ pub(crate) async fn open_store(
     }
 }
 
-/// What takes the place of a store that could not be opened.
+/// Returns a replacement for a store that could not be opened.
 pub(crate) fn in_place_of(
     (program, id): (&Program, StoreId),
     binding: &Binding,
@@ -193,7 +193,7 @@ pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding)
     }
 }
 
-/// What a store of one copy gives where a program asks for less.
+/// Returns the level that a store of one copy gives: snapshot where a program asks for less.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) fn at_least_snapshot(level: Level) -> Level {
     match level {

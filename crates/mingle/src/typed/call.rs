@@ -1,4 +1,4 @@
-//! One call of a transaction, and what can be said of it.
+//! One call of a transaction, and its options.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub struct Call<T> {
     outcome: PhantomData<fn() -> T>,
 }
 
-/// What a call gives when it has ended well.
+/// The result of a call that has ended well.
 pub trait Outcome: Sized {
     /// Takes it from the transaction's result; none if that is of another type.
     fn of(result: Option<&Value>, following: &[Name]) -> Option<Self>;
@@ -40,7 +40,7 @@ impl<T: FromValue> Outcome for T {
     }
 }
 
-/// What is known of a call whose caller did not wait for all of its stores.
+/// The known state of a call whose caller did not wait for all of its stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Early<T> {
     /// The result, if it was computed by then.

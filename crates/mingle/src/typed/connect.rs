@@ -58,7 +58,7 @@ impl Handle {
         Self { database: self.database.clone(), session: Some(session.clone()) }
     }
 
-    /// What is the same for all programs.
+    /// Returns the part of the API that is the same for all programs.
     pub fn database(&self) -> &Arc<Database> {
         &self.database
     }
@@ -92,7 +92,7 @@ impl<P: Program> Connect<P> {
         Self { binding: binding.clone(), ..self }
     }
 
-    /// Where embedded stores keep their data.
+    /// Sets the folder in which embedded stores keep their data.
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()), ..self }
     }

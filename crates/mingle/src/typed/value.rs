@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use mingle_model::{Float, Ref, Time, Value};
 
-/// What an argument can be made of.
+/// A type that can be an argument.
 pub trait ToValue {
     /// The value.
     fn to_value(&self) -> Value;
 }
 
-/// What a result can be taken for.
+/// A type that a result can be read as.
 pub trait FromValue: Sized {
     /// Reads a value; none if it is of another type.
     fn from_value(value: &Value) -> Option<Self>;
