@@ -1,4 +1,4 @@
-//! `mingle check`: what is wrong with programs.
+//! `mingle check`: reports the errors of programs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -57,14 +57,14 @@ pub enum Format {
     Json,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Exit {
     let (mut exit, mut checked) = (Exit::Success, Vec::new());
     for path in &args.files {
         let text = match files::read(path) {
             Ok(text) => text,
             Err(failure) => {
-                // The other files are checked all the same.
+                // The other files are checked nevertheless.
                 eprintln!("error: {}", failure.message);
                 exit = exit.max(failure.exit);
                 continue;
@@ -74,7 +74,7 @@ pub fn run(args: &Args, color: Color) -> Exit {
         let program = mingle_lang::check(text);
         match (&program.program, &args.config) {
             _ if program.has_errors() => exit = exit.max(Exit::Program),
-            // What is read from standard input stands beside nothing.
+            // A program from standard input has no binding beside it.
             (Some(program), config) if path != "-" || config.is_some() => {
                 exit = exit.max(check_binding(program, path, config.as_deref()));
             }
@@ -97,7 +97,7 @@ pub fn run(args: &Args, color: Color) -> Exit {
     exit
 }
 
-/// Says what is wrong with a binding of a program that is right.
+/// Reports the errors of a binding for a correct program.
 fn check_binding(program: &Program, path: &str, config: Option<&Path>) -> Exit {
     let checked = open::binding(path, config).and_then(|binding| {
         mingle::check_binding(program, &binding).map_err(|error| open::failure(&error))

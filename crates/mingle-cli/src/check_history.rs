@@ -1,4 +1,4 @@
-//! `mingle check-history`: whether a recorded history keeps a promise.
+//! `mingle check-history`: checks that a recorded history satisfies a consistency model.
 
 use std::path::Path;
 
@@ -91,7 +91,7 @@ enum Export {
     Text,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
     let history = read(args)?;
     if args.export == Some(Export::Text) {

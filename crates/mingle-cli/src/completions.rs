@@ -1,4 +1,4 @@
-//! `mingle completions`: what a shell needs to complete the command.
+//! `mingle completions`: shell completions for the command.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -20,7 +20,7 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args) -> Exit {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "mingle", &mut text);

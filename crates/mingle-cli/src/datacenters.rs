@@ -1,4 +1,4 @@
-//! `mingle datacenters`: how data centers stand, giving one up, and bringing it back.
+//! `mingle datacenters`: shows the state of data centers, gives one up, and brings it back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::open::{Place, block_on, open_idle};
 use crate::output::{Color, Format, print};
 use crate::progress::Progress;
 
-/// Before anything is done the data centers find together for so long, as far as they can.
+/// The maximum time that the command waits, before it acts, for the data centers that are up to show
+/// the same transactions.
 const FIND_TOGETHER: Duration = Duration::from_secs(5);
 
 /// Show how the data centers of stores stand, give one up for good, or bring it back.
@@ -68,7 +69,7 @@ enum What {
     },
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let _progress = Progress::start("asking the data centers");
@@ -90,7 +91,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
 
 type Stores = Vec<(String, Arc<GeoStore>)>;
 
-/// The stores that have data centers; of an engine that several share, the first.
+/// Returns the stores that have data centers; of the stores that share an engine, only the first.
 fn stores(database: &Database, only: Option<&str>) -> Result<Stores, Failure> {
     let all = database.geo_stores();
     let known = || all.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -116,7 +117,7 @@ fn stores(database: &Database, only: Option<&str>) -> Result<Stores, Failure> {
     Ok(stores)
 }
 
-/// Those that have a data center of this name.
+/// Returns the stores that have a data center of this name.
 fn with(stores: &Stores, name: &str) -> Result<Stores, Failure> {
     let has = |store: &GeoStore| store.datacenters().iter().any(|known| **known == *name);
     let found: Stores = stores.iter().filter(|(_, store)| has(store)).cloned().collect();
@@ -138,12 +139,13 @@ fn state(store: &GeoStore, name: &str) -> DatacenterState {
     status.map_or(DatacenterState::Down, |status| status.state)
 }
 
-/// Whether a store has come to where others have yet to: of several, one may be done already.
+/// True if this store has reached the state `end` and another store has not: an earlier call may
+/// have handled a part of the stores.
 fn is_done(stores: &Stores, name: &str, store: &GeoStore, end: &DatacenterState) -> bool {
     state(store, name) == *end && stores.iter().any(|(_, other)| state(other, name) != *end)
 }
 
-/// What else there is to say than the word for it.
+/// Returns the details of a state beyond its word.
 fn more(state: &DatacenterState) -> Option<String> {
     match state {
         DatacenterState::Lost(why) => Some(why.clone()),
@@ -196,7 +198,8 @@ fn as_json(status: &DatacenterStatus) -> Json {
     json
 }
 
-/// As much as can arrive does.
+/// Waits until the data centers that are up show the same transactions, for at most
+/// [`FIND_TOGETHER`].
 async fn find_together(store: &GeoStore) {
     let found = async {
         loop {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How the command ends.
+/// The exit code of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
@@ -10,10 +10,10 @@ pub enum Exit {
     Success = 0,
     /// A program has errors, or is not formatted; a history violates its model.
     Program = 1,
-    /// The call is wrong, or a file.
+    /// The call or a file is wrong.
     Usage = 2,
-    /// A `require` failed, a rule of the database forbids the values, or something else lets a transaction give itself
-    /// up.
+    /// A `require` failed, a rule of the database forbids the values, or the transaction gave itself up
+    /// for another reason.
     Require = 3,
     /// A store failed, or something is left unfinished.
     Store = 4,
@@ -29,17 +29,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why the command could not do what it should.
+/// The reason why the command failed.
 #[derive(Debug)]
 pub struct Failure {
     /// One line, without a full stop.
     pub message: String,
-    /// What the caller gets.
+    /// The exit code for the caller.
     pub exit: Exit,
 }
 
 impl Failure {
-    /// The call is wrong, or a file.
+    /// A failure because the call or a file is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), exit: Exit::Usage }
     }

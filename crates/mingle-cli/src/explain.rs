@@ -1,4 +1,4 @@
-//! `mingle explain`: how transactions run, or what a diagnostic means.
+//! `mingle explain`: explains a program's transactions, or a diagnostic.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct Args {
     format: Format,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     let subject = args.subject.as_str();
     let is_file = subject == files::STDIN || Path::new(subject).exists();
@@ -95,8 +95,8 @@ fn program(args: &Args, color: Color) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The stores that have a worker. Only that is asked of the binding, so neither variables of the
-/// environment nor files that it names need be there.
+/// Returns the stores that have a worker. Nothing else is read from the binding, so environment
+/// variables and files that it names need not exist.
 fn workers(program: &str, config: Option<&Path>) -> BTreeSet<String> {
     let beside = Path::new(program).parent().unwrap_or(Path::new("")).join("mingle.toml");
     let text = std::fs::read_to_string(config.unwrap_or(&beside)).unwrap_or_default();

@@ -6,18 +6,18 @@ use std::path::Path;
 
 use crate::exit::Failure;
 
-/// Stands for standard input.
+/// The path that means standard input.
 pub const STDIN: &str = "-";
 
-/// No program is larger, in bytes; the compiler counts them in 32 bits.
+/// The largest size of a program, in bytes; the compiler counts bytes in 32 bits.
 const BYTES_MAX: usize = 1 << 30;
 
-/// What a file is called in messages.
+/// Returns the name of a file for messages.
 pub fn shown(path: &str) -> &str {
     if path == STDIN { "<stdin>" } else { path }
 }
 
-/// The text of a program.
+/// Reads the text of a program.
 pub fn read(path: &str) -> Result<String, Failure> {
     let bytes = if path == STDIN {
         let mut bytes = Vec::new();
@@ -43,7 +43,7 @@ pub fn read(path: &str) -> Result<String, Failure> {
 pub fn replace(path: &str, text: &str) -> Result<(), Failure> {
     let fail =
         |error: std::io::Error| Failure::usage(format!("cannot write {path}: {}", reason(&error)));
-    // Where the path is a link, what it leads to is replaced.
+    // If the path is a link, the file that it leads to is replaced.
     let target = fs::canonicalize(path).map_err(fail)?;
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let beside = target.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
@@ -51,7 +51,7 @@ pub fn replace(path: &str, text: &str) -> Result<(), Failure> {
         .and_then(|()| copy_permissions(&target, &beside))
         .and_then(|()| fs::rename(&beside, &target));
     if written.is_err() {
-        // The error that matters is the first one.
+        // The first error is the important one.
         fs::remove_file(&beside).ok();
     }
     written.map_err(fail)
@@ -61,7 +61,7 @@ fn copy_permissions(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::set_permissions(to, fs::metadata(from)?.permissions())
 }
 
-/// The reason in the words that people know.
+/// Returns the reason of an error in words that users know.
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".into(),

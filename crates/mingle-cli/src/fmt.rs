@@ -1,4 +1,4 @@
-//! `mingle fmt`: lays out programs.
+//! `mingle fmt`: formats programs.
 
 use mingle_lang::diagnostic::render_human;
 use mingle_lang::format::format;
@@ -28,14 +28,14 @@ pub struct Args {
     check: bool,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Exit {
     let mut exit = Exit::Success;
     for path in &args.files {
         match one(path, args.check, color) {
             Ok(next) => exit = exit.max(next),
             Err(failure) => {
-                // The other files are laid out all the same.
+                // The other files are formatted nevertheless.
                 eprintln!("error: {}", failure.message);
                 exit = exit.max(failure.exit);
             }

@@ -103,7 +103,7 @@ struct PythonArgs {
     runtime: RuntimeArg,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     let file = match &args.language {
         Language::Rust(args) => &args.file,
@@ -131,7 +131,8 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     })
 }
 
-/// A checked program, whose file has this name, in a language; none if it has errors.
+/// Returns the code in `language` for a checked program from a file of this name; none if the
+/// program has errors.
 fn text(language: &Language, checked: &Checked, name: &str) -> Option<String> {
     match language {
         Language::TypeScript(args) => {

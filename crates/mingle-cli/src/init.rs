@@ -1,4 +1,4 @@
-//! `mingle init`: a program and a binding for a database that is there.
+//! `mingle init`: writes a program and a binding for an existing database.
 
 mod address;
 mod join;
@@ -51,10 +51,10 @@ pub struct Args {
     force: bool,
 }
 
-/// The binding that is found without being named.
+/// The file name of the default binding.
 const BINDING: &str = "mingle.toml";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
     let address = Address::parse(&args.url)?;
     let named = args.name.as_deref().unwrap_or(&address.database);
@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Designs a program, and sees that it is right and fits the database.
+/// Designs a program, and checks that it is correct and fits the database.
 async fn design(
     name: &str,
     schema: &str,
@@ -120,7 +120,7 @@ async fn design(
         );
         return Err(Failure::usage(message));
     }
-    // What is written must be right: so it is checked as any program is.
+    // The program must be correct, so it is checked like any other program.
     let program = mingle::compile(&text::program(&design)).map_err(unfit)?;
     let binding = bind(&text::binding(&design, address))?;
     plan_migrations(&program, &binding).await.map_err(|error| failure(&error))?;

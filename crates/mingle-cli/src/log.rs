@@ -1,4 +1,5 @@
-//! The log of a command that stays: to standard error, for people on a terminal, as JSON lines elsewhere.
+//! The log of a long-running command, on standard error: for people on a terminal, as JSON lines
+//! elsewhere.
 
 use std::io::IsTerminal;
 
@@ -35,7 +36,7 @@ pub enum Look {
 }
 
 impl Log {
-    /// Begins to log, for the rest of the process.
+    /// Starts the log, for the rest of the process.
     ///
     /// # Errors
     ///
@@ -52,7 +53,7 @@ impl Log {
         let look = self.log_format.unwrap_or(if is_terminal { Look::Human } else { Look::Json });
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         let registry = tracing_subscriber::registry().with(filter);
-        // Only a second one in a process could fail.
+        // Fails only if the process has a log already.
         let _ = match look {
             Look::Human => registry.with(lines.with_ansi(color.on_stderr())).try_init(),
             Look::Json => registry.with(lines.json().flatten_event(true)).try_init(),

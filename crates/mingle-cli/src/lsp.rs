@@ -22,14 +22,14 @@ pub struct Args {
     stdio: bool,
 }
 
-/// So many messages wait to be taken before the editor has to wait.
+/// The maximum number of messages that wait to be handled; further ones make the editor wait.
 const MESSAGES_MAX: usize = 1_024;
 
-/// Runs it.
+/// Runs the command.
 pub fn run(_: &Args) -> Result<Exit, Failure> {
     let (sender, messages) = sync_channel(MESSAGES_MAX);
-    // Reads ahead, so that a request can be taken back before it is looked at. The thread ends
-    // with the input, or with the process.
+    // Reads ahead, so that a request can be cancelled before it is handled. The thread ends with
+    // the input, or with the process.
     thread::spawn(move || {
         let mut input = BufReader::new(io::stdin());
         loop {
@@ -59,7 +59,7 @@ fn serve(messages: &Receiver<io::Result<Option<Vec<u8>>>>) -> io::Result<u8> {
         server.receive(&first);
         loop {
             while let Ok(next) = messages.try_recv() {
-                // The end is seen once what came before it was answered.
+                // The end of input is handled after all earlier messages are answered.
                 let Some(next) = next? else { return drain(&mut server, &mut output) };
                 server.receive(&next);
             }
@@ -70,7 +70,7 @@ fn serve(messages: &Receiver<io::Result<Option<Vec<u8>>>>) -> io::Result<u8> {
     Ok(server.exit_code().unwrap_or(1))
 }
 
-/// Answers what is left.
+/// Answers the remaining messages.
 fn drain(server: &mut Server, output: &mut impl io::Write) -> io::Result<u8> {
     while let Some(message) = server.poll() {
         frame::write(output, &message)?;

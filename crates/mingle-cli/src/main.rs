@@ -1,7 +1,7 @@
 //! The `mingle` command: checks, explains, formats and runs programs.
 //!
-//! Each subcommand is a module with its arguments and a `run`. What they print for programs to
-//! read goes to standard output; what is wrong with the call or with files goes to standard error.
+//! Each subcommand is a module with its arguments and a `run`. Output for other programs goes to
+//! standard output; errors of the call or of files go to standard error.
 
 mod check;
 mod check_history;
@@ -99,7 +99,7 @@ enum Command {
     Man(man::Args),
 }
 
-/// What is contained becomes an error, which says what was wrong.
+/// Prints no message for a contained panic: it becomes an error, which has the message.
 fn silence_contained_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -23,7 +23,7 @@ pub struct Args {
     into: Option<PathBuf>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
@@ -41,14 +41,14 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The page of one command.
+/// Returns the page of one command.
 fn page(command: &clap::Command) -> Result<String, Error> {
     let mut text = Vec::new();
     Man::new(command.clone()).render(&mut text)?;
     Ok(with_examples(&String::from_utf8_lossy(&text)))
 }
 
-/// A page whose section of examples has its name, and its lines as they are.
+/// Gives the section of examples of a page its name, and keeps its lines as they are.
 fn with_examples(page: &str) -> String {
     let Some((before, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
     let (examples, after) =
@@ -58,7 +58,7 @@ fn with_examples(page: &str) -> String {
     format!("{before}\n.SH EXAMPLES\n.nf\n{}\n.fi\n{after}", examples.trim_end())
 }
 
-/// Writes the page of a command and those of the commands below it: `mingle-gen-rust.1`.
+/// Writes the pages of a command and of the commands below it: `mingle-gen-rust.1`.
 fn write_all(command: &clap::Command, folder: &Path) -> Result<(), Error> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     fs::write(folder.join(format!("{name}.1")), page(command)?)?;

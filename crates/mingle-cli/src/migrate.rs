@@ -51,7 +51,7 @@ enum Format {
     Json,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     let program = program(&args.file, color)?;
     let binding = binding(&args.file, args.config.as_deref())?;

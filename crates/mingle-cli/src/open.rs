@@ -1,4 +1,4 @@
-//! Opening a program over its stores, as `run`, `show`, `repl` and `recover` do.
+//! Opening a program with its stores, as `run`, `show`, `repl` and `recover` do.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,17 +29,17 @@ pub struct Place {
     at: Option<String>,
 }
 
-/// A program over its stores.
+/// An opened program with its stores.
 pub struct Opened {
-    /// The program over its stores.
+    /// The database of the program.
     pub database: Database,
-    /// Who asks, and from where.
+    /// The session of the caller, at its replica.
     pub session: Session,
-    /// Where the data is kept.
+    /// The folder of the data.
     pub data: PathBuf,
 }
 
-/// Checks a program; its errors go to standard error, as standard output is for results.
+/// Checks a program. Its errors go to standard error, because standard output is for results.
 pub fn program(path: &str, color: Color) -> Result<Arc<Program>, Failure> {
     let mut checked = mingle_lang::check(files::read(path)?);
     match checked.program.take() {
@@ -52,11 +52,12 @@ pub fn program(path: &str, color: Color) -> Result<Arc<Program>, Failure> {
     }
 }
 
-/// What is over is cleaned up after so long: the command ends soon, and waits for it.
+/// The delay before finished transactions are cleaned up. It is short because the command ends soon
+/// and waits for the clean-up.
 const CLEAN_AFTER: Duration = Duration::from_millis(5);
 
-/// Opens a program over its stores, and begins to finish what earlier processes have left. Must be
-/// called on a tokio runtime.
+/// Opens a program with its stores, and starts to finish the transactions that earlier processes
+/// have left. Must be called on a tokio runtime.
 pub async fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
     open_with(path, place, color, async |program, mut binding, data| {
         binding.settings.clean_after = CLEAN_AFTER;
@@ -66,7 +67,7 @@ pub async fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Fai
     .map(noted)
 }
 
-/// As [`open`], for a command that stays.
+/// As [`open`], for a long-running command.
 #[cfg(feature = "server")]
 pub async fn open_to_stay(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
     open_with(path, place, color, async |program, binding, data| {
@@ -79,7 +80,7 @@ pub async fn open_to_stay(path: &str, place: &Place, color: Color) -> Result<Ope
     .await
 }
 
-/// As [`open`], but leaves what earlier processes have left as it is.
+/// As [`open`], but does not touch the transactions that earlier processes have left.
 pub async fn open_idle(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
     open_with(path, place, color, async |program, mut binding, data| {
         binding.settings.clean_after = CLEAN_AFTER;
@@ -90,7 +91,7 @@ pub async fn open_idle(path: &str, place: &Place, color: Color) -> Result<Opened
     .map(noted)
 }
 
-/// As [`open_idle`], also while stores are away.
+/// As [`open_idle`], but succeeds even if stores are away.
 pub async fn open_reachable(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
     open_with(path, place, color, async |program, binding, data| {
         let world = Arc::new(TokioWorld::new());
@@ -114,7 +115,7 @@ async fn open_with(
     Ok(Opened { database, session, data })
 }
 
-/// The same, with the warnings of a store as notes.
+/// Reports the warnings of a store as notes.
 fn noted(opened: Opened) -> Opened {
     for warning in opened.database.warnings() {
         eprintln!("note: {warning}");
@@ -122,7 +123,7 @@ fn noted(opened: Opened) -> Opened {
     opened
 }
 
-/// How the command ends when stores cannot be opened.
+/// Returns the failure of the command for stores that cannot be opened.
 pub fn failure(error: &OpenError) -> Failure {
     let exit = if error.is_misconfiguration() { Exit::Usage } else { Exit::Store };
     Failure { message: error.to_string(), exit }
@@ -132,13 +133,15 @@ fn beside(path: &str, name: &str) -> PathBuf {
     Path::new(path).parent().unwrap_or(Path::new("")).join(name)
 }
 
-/// Programs in one folder do not share data: they may mean different things by one name.
+/// Returns the default folder of the data. Programs in one folder do not share data: they may use
+/// one name for different things.
 fn default_data(path: &str) -> PathBuf {
     let stem = Path::new(path).file_stem().unwrap_or_default();
     beside(path, ".mingle").join(stem)
 }
 
-/// The binding in a file, or in the one beside the program; else that of embedded stores.
+/// Returns the binding in a file, or in the file beside the program; without one, the binding to
+/// embedded stores.
 pub fn binding(path: &str, config: Option<&Path>) -> Result<Binding, Failure> {
     let file = match config {
         Some(file) => file.to_owned(),
@@ -174,7 +177,7 @@ fn replica(
     Err(Failure::usage(format!("no store has a replica `{wanted}`; there are {known}")))
 }
 
-/// Runs something asynchronous to its end.
+/// Runs a future to its end.
 pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure {

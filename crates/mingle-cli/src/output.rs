@@ -1,4 +1,4 @@
-//! Standard output, and when it is coloured.
+//! Standard output, and its colours.
 
 use std::io::{IsTerminal, Write};
 
@@ -29,12 +29,12 @@ pub enum Format {
 }
 
 impl Color {
-    /// Whether standard output gets colours.
+    /// True if standard output gets colours.
     pub fn on_stdout(self) -> bool {
         self.on(std::io::stdout().is_terminal())
     }
 
-    /// Whether standard error gets colours.
+    /// True if standard error gets colours.
     pub fn on_stderr(self) -> bool {
         self.on(std::io::stderr().is_terminal())
     }
@@ -52,14 +52,14 @@ impl Color {
     }
 }
 
-/// Prints to standard output. Whoever reads it may stop reading: that is no error of ours, and
-/// does not change how the command ends.
+/// Prints to standard output. The reading program may stop reading: that is not an error of this
+/// command, and does not change its exit code.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
 }
 
-/// How many errors and warnings there are: `2 errors, 1 warning`; nothing if there are none.
+/// Returns the numbers of errors and warnings: `2 errors, 1 warning`; none if there are none.
 pub fn summary<'a>(found: impl IntoIterator<Item = &'a Diagnostic>) -> Option<String> {
     let (mut errors, mut warnings) = (0, 0);
     for diagnostic in found {
@@ -78,7 +78,7 @@ pub fn summary<'a>(found: impl IntoIterator<Item = &'a Diagnostic>) -> Option<St
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The diagnostics of a program as text with marked lines.
+/// Returns the diagnostics of a program as text with marked lines.
 pub fn human(checked: &Checked, file: &str, color: bool) -> String {
     let found = &checked.diagnostics;
     mingle_lang::diagnostic::render_human(&checked.source, file, found, color)

@@ -1,4 +1,4 @@
-//! A sign of life for what takes longer than a second.
+//! A progress indicator for work that takes longer than a second.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What is quicker than this needs no sign.
+/// The time before the indicator appears.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Time between two pictures.
+/// The time between two pictures.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows what goes on, on standard error if that is a terminal, until it is dropped.
+/// An indicator of running work, on standard error if that is a terminal, until it is dropped.
 pub struct Progress {
     /// Dropped first: that ends the thread.
     end: Option<Sender<()>>,
@@ -21,7 +21,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts the wait of a second.
+    /// Starts the wait of one second.
     pub fn start(what: impl Into<String>) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self { end: None, thread: None };
@@ -48,7 +48,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It only draws: if that went wrong, nothing is lost.
+            // The thread only draws, so a failure of it is harmless.
             thread.join().ok();
         }
     }

@@ -1,4 +1,4 @@
-//! `mingle repl`: calls and reads, one a line.
+//! `mingle repl`: calls and reads, one per line.
 
 mod line;
 
@@ -40,7 +40,7 @@ pub struct Args {
     place: Place,
 }
 
-/// What `help` says.
+/// The text of `help`.
 const HELP: &str = "\
 What can be typed:
   transaction(argument, …)   call it; arguments are JSON, a ref is its key
@@ -52,7 +52,7 @@ What can be typed:
 What the program has:
 ";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     // The editor blocks its thread, so it runs outside of the runtime's workers.
     block_on(async {
@@ -90,7 +90,7 @@ async fn interactive(opened: &Opened) -> Result<(), Failure> {
     let fail = |error: ReadlineError| Failure::usage(format!("cannot use the terminal: {error}"));
     let mut editor = DefaultEditor::new().map_err(fail)?;
     let history = opened.data.join("history");
-    // The first time there is none.
+    // At the first use there is no history.
     editor.load_history(&history).ok();
     eprintln!("`help` says what can be typed here.");
     loop {
@@ -119,12 +119,12 @@ async fn interactive(opened: &Opened) -> Result<(), Failure> {
             Err(error) => eprintln!("error[{}]: {error}", error.code()),
         }
     }
-    // Without its history the next session is poorer, and nothing worse.
+    // Without its history the next session only lacks the earlier lines.
     editor.save_history(&history).ok();
     Ok(())
 }
 
-/// What can be typed, and what the program has.
+/// Returns the help: the commands of the repl, and the transactions and objects of the program.
 fn help(opened: &Opened) -> String {
     let program = opened.database.program();
     let mut text = HELP.to_owned();

@@ -1,4 +1,4 @@
-//! `mingle serve`: lets others call a program, over HTTP.
+//! `mingle serve`: serves a program over HTTP.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ fn milliseconds(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     args.log.start(color)?;
     block_on(async {
@@ -205,7 +205,8 @@ fn session_key(file: &Path) -> Result<SessionKey, Failure> {
     Ok(SessionKey::new(bytes))
 }
 
-/// Ready once the process is told to end. What listens for that is set up at once.
+/// Returns a future that is ready once the process is told to end. The signal handlers are set up
+/// at once.
 fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     #[cfg(unix)]
     {
@@ -225,7 +226,7 @@ fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     }
     #[cfg(not(unix))]
     Ok(async {
-        // Where that fails, the process ends when it is ended.
+        // If the handler cannot be set up, this future never ends: the system ends the process.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending().await
         }

@@ -34,12 +34,13 @@ pub struct Args {
     place: Place,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let _progress = Progress::start(format!("reading {}", args.object));
         let opened = open(&args.file, &args.place, color).await?;
-        // What an earlier process left half done is finished first, so that it does not show.
+        // Transactions that an earlier process left unfinished are finished first, so that no
+        // partial effects are shown.
         opened.database.settle(A_MOMENT).await;
         let object = opened.database.object(&args.object, &args.key).map_err(failure)?;
         let shown = opened.database.show(&object, &opened.session, args.limit);

@@ -1,4 +1,4 @@
-//! `mingle status`: how stores stand, what is left at them, and which processes are there.
+//! `mingle status`: the state of stores, their unfinished work, and the live processes.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ pub struct Args {
     place: Place,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let _progress = Progress::start("asking the stores");
@@ -108,12 +108,12 @@ fn process_told(process: &Process) -> String {
     line
 }
 
-/// A process as the ids of its transactions begin.
+/// Returns a process in the form with which the ids of its transactions begin.
 fn process_id(process: &Process) -> String {
     format!("{:032x}", process.origin.0)
 }
 
-/// A number and what it is of, in the plural where that is right.
+/// Returns a number with its noun, in the plural if needed.
 fn counted(number: usize, what: &str) -> String {
     let ending = match (number, what.ends_with('s')) {
         (1, _) => "",

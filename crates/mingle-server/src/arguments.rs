@@ -1,4 +1,4 @@
-//! The arguments of a call from JSON.
+//! Decodes the arguments of a call from JSON.
 
 use mingle_lang::{Plan, Program};
 use mingle_model::{Type, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::problem::{Code, Problem};
 
-/// The arguments in the order of the parameters.
+/// Returns the arguments in the order of the parameters.
 pub(crate) fn arguments(
     program: &Program,
     plan: &Plan,

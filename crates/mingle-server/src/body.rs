@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_WITHIN};
 use crate::problem::{Code, Problem};
 
-/// The bytes of a JSON body, and what they take of the budget.
+/// Returns the bytes of a JSON body, and the share of the memory budget that they hold.
 pub(crate) async fn read(
     app: &App,
     headers: &HeaderMap,
@@ -27,7 +27,7 @@ pub(crate) async fn read(
     Ok((bytes, held))
 }
 
-/// The members of the object in a body; none for an empty one.
+/// Returns the members of the object in a body; an empty body has no members.
 pub(crate) fn members(bytes: &[u8]) -> Result<Map<String, Json>, Problem> {
     if bytes.is_empty() {
         return Ok(Map::new());
@@ -44,7 +44,7 @@ pub(crate) fn members(bytes: &[u8]) -> Result<Map<String, Json>, Problem> {
     }
 }
 
-/// All bytes of a body that has at most so many.
+/// Returns all bytes of a body of at most `bound` bytes.
 pub(crate) async fn bytes(
     app: &App,
     headers: &HeaderMap,
@@ -99,8 +99,8 @@ async fn collect(
     }
 }
 
-/// Takes some of what is left: where a connection is closed before that, whoever still sends may lose
-/// the answer.
+/// Reads and drops a part of the remaining body. If the connection were closed before that, a
+/// client that is still sending could lose the answer.
 async fn discard(mut body: Body) {
     let mut count = 0;
     let rest = async {
@@ -111,7 +111,7 @@ async fn discard(mut body: Body) {
             }
         }
     };
-    // The client's patience is not ours.
+    // The time limit is the server's own; it does not depend on the client.
     let _ = tokio::time::timeout(DISCARDED_WITHIN, rest).await;
 }
 

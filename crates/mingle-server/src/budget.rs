@@ -1,8 +1,9 @@
-//! The memory that requests hold together.
+//! The memory budget that all requests share.
 //!
-//! Each body is small, and there are few calls at a time; yet all of them together may be more than the
-//! machine has. So what arrives of a body is taken from one budget, and so are the decoded arguments, until
-//! the call has ended. A request for which nothing is left is told to come again.
+//! Each body is small, and few calls run at a time, but all of them together may need more memory
+//! than the machine has. The received bytes of each body and the decoded arguments are therefore
+//! taken from one budget, until the call has ended. If the budget is used up, a request is refused
+//! and told to try again later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ pub(crate) struct Budget {
     taken: Arc<AtomicUsize>,
 }
 
-/// Bytes that one request has taken. Dropped, it gives them back.
+/// The bytes that one request has taken. Dropping it returns them to the budget.
 pub(crate) struct Held {
     bytes: usize,
     bytes_max: usize,
@@ -27,12 +28,12 @@ impl Budget {
         Self { bytes_max, taken: Arc::default() }
     }
 
-    /// The share of a request that holds nothing yet.
+    /// Returns the share of a request that holds no bytes yet.
     pub(crate) fn hold(&self) -> Held {
         Held { bytes: 0, bytes_max: self.bytes_max, taken: self.taken.clone() }
     }
 
-    /// The number of bytes that requests hold at this moment.
+    /// Returns the number of bytes that requests hold at this moment.
     #[cfg(test)]
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Acquire)
@@ -44,8 +45,8 @@ impl Held {
     ///
     /// # Errors
     ///
-    /// [`Code::TooLarge`] if this request alone needs more than all may hold, [`Code::Overloaded`] if others
-    /// hold too much.
+    /// [`Code::TooLarge`] if this request alone needs more than the whole budget,
+    /// [`Code::Overloaded`] if other requests hold too much of it.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
         let mine = self.bytes.saturating_add(bytes);
         if mine > self.bytes_max {
@@ -63,11 +64,11 @@ impl Held {
         Ok(())
     }
 
-    /// Holds so many bytes instead of those before.
+    /// Changes the number of bytes held to `bytes`.
     ///
     /// # Errors
     ///
-    /// As [`Held::grow`], where these are more.
+    /// As [`Held::grow`], if the number increases.
     pub(crate) fn become_bytes(&mut self, bytes: usize) -> Result<(), Problem> {
         if let Some(less) = self.bytes.checked_sub(bytes) {
             self.taken.fetch_sub(less, Ordering::AcqRel);

@@ -1,4 +1,4 @@
-//! What is served, to whom, and within which bounds.
+//! The configuration of a server: access, TLS and bounds.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,45 +12,46 @@ use crate::access::Tokens;
 use crate::limits;
 use crate::worker::WorkerBounds;
 
-/// What a server is told.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who may call what; none lets everybody call everything.
+    /// The API tokens and their rights; without them every caller may call everything.
     pub tokens: Option<Tokens>,
-    /// Whether it may listen for other machines although everybody may call everything.
+    /// True if the server may listen for other machines although no tokens are set.
     pub is_open: bool,
-    /// Runs phases for clients elsewhere, within these bounds; none does not.
+    /// The bounds for phases that run for clients elsewhere; none if this server is no worker.
     pub worker: Option<WorkerBounds>,
-    /// Encrypts connections.
+    /// The TLS configuration for encrypted connections.
     pub tls: Option<Arc<ServerConfig>>,
-    /// Signs the sessions of clients.
+    /// The key that signs the sessions of clients.
     pub session_key: SessionKey,
-    /// Where clients begin that bring no session.
+    /// The replica at which clients without a session begin.
     pub replica: Option<mingle_model::Name>,
-    /// Bytes of a body.
+    /// The maximum size of a body, in bytes.
     pub body_bytes_max: usize,
-    /// Bytes of memory that the bodies of all requests take, and the arguments decoded from them.
+    /// The memory for the bodies of all requests and the arguments decoded from them, in bytes.
     pub body_memory_max: usize,
-    /// Calls that run at a time.
+    /// The maximum number of calls that run at a time.
     pub concurrent_max: usize,
-    /// Whether calls are refused, too, where calls of the same transaction take much longer than one alone.
+    /// True if calls are also refused when calls of the same transaction take much longer than one
+    /// that runs alone.
     pub is_adaptive: bool,
-    /// Connections that are open at a time.
+    /// The maximum number of open connections.
     pub connections_max: usize,
     /// The longest deadline that a caller may ask for.
     pub deadline_max: Duration,
-    /// How long calls may go on once the server is told to stop.
+    /// The time that running calls have to end after the server is told to stop.
     pub shutdown_after: Duration,
-    /// How long the head of a request may take.
+    /// The time within which the head of a request must arrive.
     pub head_within: Duration,
-    /// How long the body of a request may take.
+    /// The time within which the body of a request must arrive.
     pub body_within: Duration,
-    /// How long a client may take nothing of an answer.
+    /// The longest time for which a client may accept no bytes of an answer.
     pub write_within: Duration,
 }
 
 impl Default for Config {
-    /// Everybody on this machine may call everything, and sessions end with the process.
+    /// All callers on this machine may call everything, and sessions end with the process.
     fn default() -> Self {
         Self {
             tokens: None,
@@ -74,16 +75,16 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The session of a client that brings none.
+    /// Returns the session of a client that brings none.
     pub(crate) fn new_session(&self) -> Session {
         self.replica.clone().map_or_else(Session::default, Session::at)
     }
 
-    /// Whether a server may listen there.
+    /// Checks that a server with this configuration may listen at `address`.
     ///
     /// # Errors
     ///
-    /// When others could reach what nothing protects.
+    /// When other machines could reach a server without tokens.
     ///
     /// # Examples
     ///
@@ -103,13 +104,13 @@ impl Config {
         Err(ConfigError::Exposed(address))
     }
 
-    /// Whether only programs on this machine are served, and everybody there.
+    /// True if only programs on this machine are served, and all of them without tokens.
     pub(crate) fn is_local(&self) -> bool {
         self.tokens.is_none() && !self.is_open
     }
 }
 
-/// Sessions that are signed with this end with the process.
+/// Returns a random session key; sessions signed with it end with the process.
 pub fn random_session_key() -> SessionKey {
     let mut bytes = [0; 32];
     let provider = tokio_rustls::rustls::crypto::ring::default_provider();
@@ -117,10 +118,10 @@ pub fn random_session_key() -> SessionKey {
     SessionKey::new(bytes)
 }
 
-/// Why a server cannot be set up so.
+/// The reason why a server cannot be set up with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// Others could reach what nothing protects.
+    /// Other machines could reach a server without tokens.
     Exposed(SocketAddr),
 }
 

@@ -10,10 +10,10 @@ use crate::access::Rights;
 use crate::limits::KEY_CHARS_MAX;
 use crate::problem::{Code, Problem};
 
-/// Which header brings the key.
+/// The header that contains the key.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The key of a call, if it has one. Keys of different callers are different keys.
+/// Returns the key of a call, if it has one. Keys of different callers are different keys.
 pub(crate) fn key_of(headers: &HeaderMap, rights: &Rights) -> Result<Option<CallKey>, Problem> {
     let mut values = headers.get_all(&HEADER).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -33,18 +33,18 @@ pub(crate) fn key_of(headers: &HeaderMap, rights: &Rights) -> Result<Option<Call
     }
 }
 
-/// Keys of calls that run here.
+/// The keys of the calls that run in this process.
 #[derive(Debug, Default)]
 pub(crate) struct Running(Arc<Mutex<HashSet<CallKey>>>);
 
-/// A call with a key that runs; dropped, it does not any more.
+/// A running call with a key; dropping it removes the key.
 pub(crate) struct Entered {
     running: Arc<Mutex<HashSet<CallKey>>>,
     key: CallKey,
 }
 
 impl Running {
-    /// Begins a call with a key, unless one runs.
+    /// Begins a call with a key; fails if a call with the same key is running.
     pub(crate) fn enter(&self, key: Option<CallKey>) -> Result<Option<Entered>, Problem> {
         let Some(key) = key else { return Ok(None) };
         if !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {

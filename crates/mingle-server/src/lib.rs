@@ -1,13 +1,14 @@
 //! Serves a program over HTTP: each transaction is a `POST`, each object a `GET`.
 //!
-//! - [`config`]: what is served, to whom, within which bounds ([`limits`]);
-//! - [`access`]: API tokens and what they allow; [`tls`]: certificates;
+//! - [`config`]: access, TLS and bounds of a server ([`limits`]: their defaults);
+//! - [`access`]: API tokens and their rights; [`tls`]: certificates;
 //! - [`server`]: connections, from the first to the last;
-//! - `heads`: heads of requests, which hyper sees only if they are right;
-//! - `overload`: which calls run, and which are refused since others of their sort take too long;
-//! - `router`: which path leads where; `app`: what all requests share;
-//! - `body`, `arguments`: a request's body, and the values in it; `budget`: the memory that all take;
-//! - `calls`: transactions; `live`: watching one run; `objects`: looking at data;
+//! - `heads`: heads of requests, which reach hyper only if they are correct;
+//! - `overload`: admission of calls: refuses calls if others of the same sort take too long;
+//! - `router`: the routes; `app`: the state that all requests share;
+//! - `body`, `arguments`: a request's body, and the values in it; `budget`: the memory of all
+//!   requests;
+//! - `calls`: transactions; `live`: watching a running call; `objects`: looking at data;
 //! - [`problem`]: every way in which a request can fail, with its code;
 //! - [`openapi`]: the interface of a program as an OpenAPI document;
 //! - `worker`: whole phases for clients elsewhere;

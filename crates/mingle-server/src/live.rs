@@ -1,4 +1,4 @@
-//! Watching a call while it runs: its phases as server-sent events, and its answer as the last one.
+//! Watching a running call: its phases as server-sent events, and its answer as the last event.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::calls::{Answer, Ready, run};
 use crate::limits::EVENTS_WAITING_MAX;
 
-/// Runs a call and streams what happens.
+/// Runs a call and streams its events.
 pub(crate) fn stream(app: Arc<App>, ready: Ready) -> Response {
     let (sender, receiver) = mpsc::channel(EVENTS_WAITING_MAX);
     let begin = Instant::now();
@@ -24,12 +24,12 @@ pub(crate) fn stream(app: Arc<App>, ready: Ready) -> Response {
     let watcher = Watcher::new(move |event| {
         let (name, mut members) = members(event);
         members.insert("at_ms".to_owned(), milliseconds(begin.elapsed()));
-        // Whoever does not keep up misses some.
+        // A client that does not keep up misses some events.
         let _ = events.try_send(text(name, Json::Object(members)));
     });
     tokio::spawn(async move {
         let answer = run(&app, ready, Some(watcher)).await;
-        // Fails when nobody listens any more.
+        // Fails when the client no longer listens.
         let _ = sender.send(text("answer", last(answer, begin))).await;
     });
     let events = stream::unfold(receiver, |mut receiver| async {
@@ -49,7 +49,7 @@ fn milliseconds(time: std::time::Duration) -> Json {
     (time.as_micros() as f64 / 1_000.0).into()
 }
 
-/// The answer, as an event: its status, its session and its body.
+/// Returns the answer as an event: its status, its session and its body.
 fn last(answer: Answer, begin: Instant) -> String {
     let (status, body) = match answer.body {
         Ok(body) => (200, body),

@@ -23,7 +23,7 @@ type Two = [(&'static str, String); 2];
 type Three = [(&'static str, String); 3];
 type Seconds = Counter<f64, AtomicU64>;
 
-/// The first bound of the histograms, in seconds; each is twice the one before.
+/// The first bound of the histograms, in seconds; each further bound is twice the one before.
 const FIRST_BUCKET: f64 = 0.000_1;
 const BUCKETS: u16 = 18;
 
@@ -31,7 +31,7 @@ fn histogram() -> Histogram {
     Histogram::new(exponential_buckets(FIRST_BUCKET, 2.0, BUCKETS))
 }
 
-/// What is counted of one store.
+/// The counters of one store.
 #[derive(Clone)]
 struct OfStore {
     phases: Counter,
@@ -42,26 +42,26 @@ struct OfStore {
     waited: Seconds,
 }
 
-/// What is counted.
+/// The figures of a server.
 pub struct Metrics {
     registry: Registry,
     calls: Family<Two, Counter>,
-    /// By transaction, which has its histogram before it is first called.
+    /// The histograms by transaction; each exists before the transaction is first called.
     seconds: HashMap<Name, Histogram>,
     stores: Arc<HashMap<Name, OfStore>>,
     runtime: Family<One, Counter>,
     datacenters: Family<Three, Gauge>,
     admission: OfAdmission,
     answers: Family<One, Counter>,
-    /// The answers of each status, so that counting one makes no label.
+    /// The counters by status, so that counting an answer does not allocate a label.
     by_status: RwLock<HashMap<u16, Counter>>,
     observed: Observed,
-    /// Connections that are open.
+    /// The number of open connections.
     pub(crate) connections: Gauge,
 }
 
 impl Metrics {
-    /// Nothing has been counted yet, of these stores and transactions.
+    /// Creates the figures for these stores and transactions, all zero.
     pub fn new<'a>(
         stores: impl Iterator<Item = &'a Name>,
         transactions: impl Iterator<Item = &'a Name>,
@@ -99,7 +99,7 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    /// A call has ended.
+    /// Counts a call that has ended.
     pub(crate) fn called(&self, transaction: &str, outcome: &str, took: Duration) {
         let labels = [("transaction", transaction.to_owned()), ("outcome", outcome.to_owned())];
         self.calls.get_or_create(&labels).inc();
@@ -108,7 +108,7 @@ impl Metrics {
         }
     }
 
-    /// A request was answered.
+    /// Counts an answered request.
     pub(crate) fn answered(&self, status: u16) {
         let known = self.by_status.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = known.get(&status) {
@@ -122,10 +122,10 @@ impl Metrics {
         known.insert(status, counter);
     }
 
-    /// Counts what happens in a call, and passes it on.
+    /// Returns a watcher that counts the events of a call and passes them on to `next`.
     pub(crate) fn watcher(&self, next: Option<Watcher>) -> Watcher {
         let stores = self.stores.clone();
-        // Events after the first name a phase by its index alone.
+        // Only the first event of a phase names the store; later ones name the phase by its index.
         let current: RwLock<Option<OfStore>> = RwLock::new(None);
         Watcher::new(move |event| {
             if let Event::Began { store, .. } = &event {
@@ -140,7 +140,7 @@ impl Metrics {
         })
     }
 
-    /// All figures as text.
+    /// Returns all figures as text.
     pub(crate) fn text(&self, database: &Database, admission: Option<&Admission>) -> String {
         self.look_at_datacenters(database);
         self.observed.look_at(database);
@@ -177,7 +177,7 @@ impl Metrics {
     }
 }
 
-/// What is told of the admission of calls.
+/// The figures on the admission of calls.
 struct OfAdmission {
     limit: Family<One, Gauge>,
     running: Family<One, Gauge>,

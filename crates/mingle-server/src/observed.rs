@@ -1,4 +1,5 @@
-//! Figures that are read off the database when they are asked for: how its stores stand, and what is left to clean up.
+//! Figures that are read from the database on request: the state of its stores, and the clean-up
+//! work that is left.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +15,7 @@ type Two = [(&'static str, String); 2];
 type Three = [(&'static str, String); 3];
 type Seconds = Gauge<f64, AtomicU64>;
 
-/// What is read off.
+/// The figures that are read from the database.
 #[derive(Default)]
 pub(crate) struct Observed {
     open: Gauge,
@@ -31,7 +32,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// As figures of a registry.
+    /// Registers the figures.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let all = Self::default();
         let open = "Transactions of this process that are not finished and cleaned up";
@@ -64,7 +65,7 @@ impl Observed {
         all
     }
 
-    /// Reads all off.
+    /// Reads all figures from the database.
     pub(crate) fn look_at(&self, database: &Database) {
         let backlog = database.backlog();
         self.open.set(backlog.open as i64);

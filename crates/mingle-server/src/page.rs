@@ -9,7 +9,8 @@ use serde_json::{Value as Json, json};
 
 use crate::openapi::Described;
 
-/// Nothing but what this server itself sends may run, be shown, or be called.
+/// The content security policy: only resources that this server sends may run, be shown, or be
+/// called.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -34,7 +35,7 @@ pub(crate) async fn js() -> Response {
     file("text/javascript; charset=utf-8", include_str!("page/page.js"))
 }
 
-/// Whether values of a type are strings in JSON, so that they are typed without quotes.
+/// True if values of a type are strings in JSON, so that they are typed without quotes.
 fn is_text(program: &Program, value_type: &Type) -> bool {
     match value_type {
         Type::String | Type::Bytes | Type::Time => true,
@@ -44,7 +45,8 @@ fn is_text(program: &Program, value_type: &Type) -> bool {
     }
 }
 
-/// What the page shows of a program: its text, and of each transaction head and phases.
+/// Returns the parts of a program that the page shows: its text, and the head and phases of each
+/// transaction.
 pub(crate) fn program(program: &Program) -> Json {
     let described = Described::of(program);
     let explained = explain_all(&described.checked.source, program, &program.plans);

@@ -1,4 +1,4 @@
-//! A connection whose other side has to take what it asked for.
+//! A connection that fails if the client does not accept its answer in time.
 
 use std::future::Future as _;
 use std::io;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A stream that fails once nothing of what is written was taken for some time.
+/// A stream that fails if a write makes no progress for some time.
 pub(crate) struct Patient<S> {
     stream: S,
     within: Duration,
-    /// Set while a write waits.
+    /// The timer of a write; set while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -24,7 +24,7 @@ impl<S> Patient<S> {
 }
 
 impl<S: Unpin> Patient<S> {
-    /// Passes on how a write went, unless it waits for too long.
+    /// Passes on the result of a write, unless it waits for too long.
     fn judge<T>(
         &mut self,
         context: &mut Context<'_>,

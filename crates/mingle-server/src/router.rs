@@ -1,4 +1,4 @@
-//! Which path leads where.
+//! The routes of the server.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{calls, objects, page};
 
 type Answer = Result<Response, Problem>;
 
-/// All routes.
+/// Returns all routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/v1/transactions/{transaction}", post(calls::call))
@@ -44,7 +44,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// What every answer has in common.
+/// Adds the headers that all answers share.
 async fn finish(State(app): State<Arc<App>>, mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -58,8 +58,8 @@ async fn finish(State(app): State<Arc<App>>, mut response: Response) -> Response
     response
 }
 
-/// Whether this process takes calls, and which stores do not answer it. With `?needs=bank,feed`, or `?needs=all`, it
-/// takes none while one of these stores is away.
+/// Reports if this process takes calls, and which stores do not answer it. With `?needs=bank,feed`,
+/// or `?needs=all`, it takes no calls while one of these stores is away.
 async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let needed = needed_stores(&app, uri.query().unwrap_or_default())?;
     if app.is_stopping() {
@@ -81,7 +81,7 @@ async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     Ok((StatusCode::OK, text).into_response())
 }
 
-/// The stores that a request for readiness needs.
+/// Returns the stores that a request for readiness needs.
 fn needed_stores<'a>(app: &'a App, query: &str) -> Result<BTreeSet<&'a str>, Problem> {
     let stores = &app.database.program().checked.stores;
     let all = || stores.iter().map(|store| &*store.name);
@@ -127,7 +127,7 @@ async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> A
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-/// An answer of JSON.
+/// Returns a response with a JSON body.
 pub(crate) fn json(body: axum::body::Body) -> Response {
     let mut response = Response::new(body);
     let kind = HeaderValue::from_static("application/json");

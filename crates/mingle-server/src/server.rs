@@ -27,22 +27,23 @@ use crate::limits::{ACCEPT_PAUSE, HANDSHAKE_WITHIN, HEAD_BYTES_MAX, KEYS_KEPT, K
 use crate::patient::Patient;
 use crate::router::router;
 
-/// hyper reads a head whole, and somewhat more: it finds none too large that was let through to it.
+/// The maximum size of a head for hyper: somewhat more than the server's own bound, so that hyper
+/// finds no head too large that was let through to it.
 const HYPER_BYTES_MAX: usize = HEAD_BYTES_MAX + (64 << 10);
 
-/// Listens, and serves once it is [run](Self::run).
+/// A server that listens, and serves once it is [run](Self::run).
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     app: Arc<App>,
 }
 
-/// Why a server cannot listen.
+/// The reason why a server cannot listen.
 #[derive(Debug)]
 pub enum ServerError {
-    /// What it is told makes no sense.
+    /// The configuration is not allowed.
     Config(ConfigError),
-    /// The address cannot be listened at.
+    /// The server cannot listen at the address.
     Listen(SocketAddr, io::Error),
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for ServerError {
 
 impl std::error::Error for ServerError {}
 
-/// What connections share.
+/// The state that connections share.
 struct Connections {
     router: Router,
     tls: Option<TlsAcceptor>,
@@ -66,11 +67,11 @@ struct Connections {
 }
 
 impl Server {
-    /// Listens at an address; port 0 is one that is free.
+    /// Listens at an address; port 0 means any free port.
     ///
     /// # Errors
     ///
-    /// When the address cannot be listened at, or must not.
+    /// When the server cannot listen at the address, or must not.
     pub async fn bind(
         database: Arc<Database>,
         address: SocketAddr,
@@ -83,20 +84,20 @@ impl Server {
         Ok(Self { listener, address, app: Arc::new(App::new(database, config)) })
     }
 
-    /// Where it listens.
+    /// Returns the address at which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where a client finds it.
+    /// Returns the URL at which a client finds the server.
     pub fn url(&self) -> String {
         let scheme = if self.app.config.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// Serves until `stop` is ready. Then nothing new is begun, and what runs has
-    /// [`Config::shutdown_after`] to end; whether it has. What has committed somewhere by then is
-    /// finished by the database: see [`Database::settle`].
+    /// Serves until `stop` is ready. Then the server begins nothing new, and running calls have
+    /// [`Config::shutdown_after`] to end; returns true if all of them did. The database finishes
+    /// the transactions that have committed at a store by then: see [`Database::settle`].
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
         let Self { listener, app, .. } = self;
         let (told, stopping) = watch::channel(false);
@@ -126,7 +127,7 @@ impl Server {
         sweep.abort();
         work.inspect(tokio::task::JoinHandle::abort);
         app.stop();
-        // Nobody is told any more once the last connection is closed.
+        // Fails if the last connection is closed already: then no receiver is left.
         let _ = told.send(true);
         let all = async { while open.join_next().await.is_some() {} };
         let have_ended = tokio::time::timeout(app.config.shutdown_after, all).await.is_ok();
@@ -135,7 +136,7 @@ impl Server {
     }
 }
 
-/// The next connection, once there is a place for it.
+/// Accepts the next connection, once there is a place for it.
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
@@ -151,7 +152,7 @@ async fn accept(
     }
 }
 
-/// A connection's place, counted until it is left, however that comes.
+/// A connection's place, counted until it is dropped, on every path.
 struct Open {
     _place: OwnedSemaphorePermit,
     count: Gauge,
@@ -170,7 +171,7 @@ impl Drop for Open {
     }
 }
 
-/// One connection.
+/// Serves one connection.
 async fn serve(shared: Arc<Connections>, stream: TcpStream, place: OwnedSemaphorePermit) {
     let _open = Open::new(place, &shared.app.metrics.connections);
     // Answers are small and complete; waiting for more to send would only delay them.
@@ -196,7 +197,7 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(shared.app.config.head_within)
         .max_buf_size(HYPER_BYTES_MAX)
-        // Who has sent its last request may still wait for the answer.
+        // A client that has sent its last request may still wait for the answer.
         .half_close(true)
         .pipeline_flush(true);
     let refusal = Refusal::default();
@@ -225,7 +226,7 @@ where
     }
 }
 
-/// Now and then removes what is kept of calls under their keys, once it is old enough.
+/// Periodically removes the records of calls under their keys, once they are old enough.
 async fn forget_keys(database: Arc<Database>) {
     loop {
         tokio::time::sleep(KEYS_SWEPT_EVERY).await;

@@ -1,4 +1,4 @@
-//! Certificates.
+//! TLS certificates.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why a certificate cannot be used.
+/// The reason why a certificate cannot be used.
 #[derive(Debug)]
 pub struct TlsError(String);
 
@@ -21,11 +21,13 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// TLS with the chain of certificates in one PEM file, and the key in another one.
+/// Returns the TLS configuration for the certificate chain in one PEM file and the key in another
+/// one.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, holds something else, or the two do not belong together.
+/// When a file cannot be read or holds something else, or the certificate and the key do not belong
+/// together.
 pub fn load(certificates: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     let wrong = |file: &Path, why: &dyn fmt::Display| {
         TlsError(format!("{}: {why}", file.to_string_lossy()))

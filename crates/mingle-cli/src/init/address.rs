@@ -2,27 +2,27 @@
 
 use crate::exit::Failure;
 
-/// An address of PostgreSQL, in the parts that concern us.
+/// An address of PostgreSQL, split into the parts that this command needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Up to the password: `postgres://user`.
+    /// The part before the password: `postgres://user`.
     before: String,
     password: Option<String>,
-    /// What follows it: `@host:port/database?…`.
+    /// The part after the password: `@host:port/database?…`.
     after: String,
     /// The name of the database.
     pub database: String,
 }
 
-/// Stands for the name of the variable until it is known.
+/// The parameter of an address that gives the password.
 const PASSWORD_KEY: &str = "password=";
 
 impl Address {
-    /// Takes an address apart.
+    /// Parses an address.
     ///
     /// # Errors
     ///
-    /// When it is none of PostgreSQL.
+    /// When it is not an address of PostgreSQL.
     pub fn parse(url: &str) -> Result<Self, Failure> {
         let scheme = ["postgres://", "postgresql://"].into_iter().find(|it| url.starts_with(it));
         let Some(scheme) = scheme else {
@@ -34,7 +34,7 @@ impl Address {
         let path = place.rsplit_once('/').map_or("", |(_, path)| path);
         let user = place.rsplit_once('@').map_or("", |(credentials, _)| credentials);
         let user_name = user.split(':').next().unwrap_or_default();
-        // As libpq has it, a database that is not named is called like the user.
+        // As in libpq, the default name of the database is the user's name.
         let database = if path.is_empty() { user_name } else { path }.to_owned();
         if let Some((name, password)) = user.split_once(':') {
             let after = &rest[user.len()..];
@@ -65,8 +65,8 @@ impl Address {
         })
     }
 
-    /// The address with a variable in place of the password, and the variable's name and value;
-    /// none where there is no password, or a variable stands there already.
+    /// Returns the address with a variable in place of the password, and the variable's name and
+    /// value; none if there is no password, or if the address has a variable there already.
     pub fn without_password(self, name: &str) -> (String, Option<(String, String)>) {
         match self.password {
             Some(password) if !password.starts_with("${") => {

@@ -1,18 +1,18 @@
-//! Tables whose key has two columns, one of which leads to an object: its sets and maps.
+//! Tables whose key has two columns, one of which refers to an object: its sets and maps.
 
 use mingle_store_postgres::{ColumnDescription, TableDescription};
 
 use super::objects::{Collection, Known};
 
-/// What a join table is to the object that it belongs to.
+/// The sets and maps that a join table becomes, with the object that they belong to.
 pub struct Join {
     /// The object's name.
     pub owner: String,
-    /// A set, or a map where a row must have something more.
+    /// A set, or a map if a row must have a further value.
     pub collections: Vec<Collection>,
 }
 
-/// The sets or maps for a table, none if it is no join table.
+/// Returns the sets or maps for a table, or none if it is not a join table.
 pub fn collections(table: &TableDescription, known: &Known<'_>) -> Option<Join> {
     let [first, second] = &table.key[..] else { return None };
     let (owner, key, element) = match known.object(table, first) {
@@ -43,7 +43,8 @@ pub fn collections(table: &TableDescription, known: &Known<'_>) -> Option<Join> 
         let name = target.map_or(&one.name, |key| &key.table).clone();
         vec![Collection { name, remark, ..one }]
     } else {
-        // A new row needs all of them at once, which is what an object does.
+        // A new row needs all of its required values at once; only an object can write them
+        // together.
         let [value] = needed[..] else { return None };
         vec![map(known, table, &entry, value, one)?]
     };

@@ -1,10 +1,10 @@
-//! Names in a program, from those in a database.
+//! Names in a program, made from the names in a database.
 
 use std::collections::BTreeSet;
 
 use mingle_lang::syntax::token::Keyword;
 
-/// A name that a program can have: as it stands where that will do.
+/// Returns a valid name for a program: the name itself if it is valid.
 pub fn identifier(name: &str, otherwise: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found: String = name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
@@ -20,7 +20,7 @@ pub fn identifier(name: &str, otherwise: &str) -> String {
     found
 }
 
-/// The name of an object for the rows of a table: `order_items` gives `OrderItem`.
+/// Returns the name of an object for the rows of a table: `order_items` gives `OrderItem`.
 pub fn of_object(table: &str) -> String {
     let words: Vec<&str> = table.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let words = words.iter().filter(|word| !word.is_empty());
@@ -36,7 +36,7 @@ fn capitalized(word: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// One of what a plural names, by the common rules of English.
+/// Returns the singular of a plural, by the common rules of English.
 fn singular(word: &str) -> String {
     if let Some(stem) = word.strip_suffix("ies").filter(|stem| stem.len() > 1) {
         return format!("{stem}y");
@@ -52,7 +52,7 @@ fn singular(word: &str) -> String {
     if is_plural { word[..word.len() - 1].to_owned() } else { word.to_owned() }
 }
 
-/// `OrderItem` gives `order_item`.
+/// Returns the name of a variable for an object: `OrderItem` gives `order_item`.
 pub fn of_variable(object: &str) -> String {
     let mut name = String::new();
     for (index, c) in object.chars().enumerate() {
@@ -64,12 +64,12 @@ pub fn of_variable(object: &str) -> String {
     identifier(&name, "row")
 }
 
-/// Names that are taken, in one scope.
+/// The names that are used in one scope.
 #[derive(Clone, Debug, Default)]
 pub struct Taken(BTreeSet<String>);
 
 impl Taken {
-    /// Takes a name, with a number behind it if another one has it.
+    /// Reserves a name; adds a number to it if it is used already.
     pub fn take(&mut self, name: String) -> String {
         let numbered = (2..).map(|number| format!("{name}_{number}"));
         let mut candidates = std::iter::once(name.clone()).chain(numbered);

@@ -8,7 +8,7 @@ use mingle_store_postgres::{ColumnDescription, ForeignKey, TableDescription};
 use super::join;
 use super::names::{Taken, identifier, of_object};
 
-/// What a program is to have.
+/// The design of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Design {
     /// The store.
@@ -17,7 +17,7 @@ pub struct Design {
     pub schema: String,
     /// The objects, in order of their tables' names.
     pub objects: Vec<Object>,
-    /// What of the schema is left out, and why: a line each.
+    /// The parts of the schema that are left out, and the reasons: a line each.
     pub left_out: Vec<String>,
 }
 
@@ -34,9 +34,9 @@ pub struct Object {
     pub fields: Vec<Field>,
     /// Its sets and maps.
     pub collections: Vec<Collection>,
-    /// What of its table is left out, and why: a line each.
+    /// The parts of its table that are left out, and the reasons: a line each.
     pub left_out: Vec<String>,
-    /// What is to be known of its table: a line each.
+    /// Remarks on its table: a line each.
     pub remarks: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct Key {
     pub name: String,
     /// Its type.
     pub declared: String,
-    /// Its columns. If they are several, its type is a struct of them.
+    /// Its columns. If there are several, its type is a struct of them.
     pub parts: Vec<Field>,
 }
 
@@ -73,35 +73,36 @@ pub struct Collection {
     pub table: String,
     /// The column of the object's key.
     pub key: String,
-    /// Of a map, the column of its keys.
+    /// The column of a map's keys; none for a set.
     pub entry: Option<String>,
     /// The column of the elements or values.
     pub value: String,
-    /// What is to be known of it.
+    /// A remark on it.
     pub remark: Option<String>,
 }
 
-/// What a foreign key of one column leads to, by schema, table and column.
+/// The object that a foreign key of one column refers to, by schema, table and column.
 type Targets = BTreeMap<(String, String, String), String>;
 
-/// Tables, and which of them are objects.
+/// The tables, and the objects among them.
 pub struct Known<'a> {
     schema: &'a str,
-    /// By table and column of the key: the object.
+    /// The objects, by schema, table and column of the key.
     targets: Targets,
-    /// Objects whose keys are refs to each other must not form a circle.
+    /// The tables whose keys stay plain: objects whose keys are refs to each other must not form a
+    /// cycle.
     plain: BTreeSet<String>,
 }
 
 impl Known<'_> {
-    /// The object that a column refers to, if it does and that is one.
+    /// Returns the object that a column refers to, if the referenced table is an object.
     pub fn object(&self, table: &TableDescription, column: &str) -> Option<&str> {
         let key = table.foreign_keys.iter().find(|key| is_over(key, column))?;
         let target = (key.schema.clone(), key.table.clone(), key.target[0].clone());
         self.targets.get(&target).map(String::as_str)
     }
 
-    /// The type of a column's values, without `option`; or why it has none.
+    /// Returns the type of a column's values, without `option`; or the reason why it has none.
     pub fn declared(
         &self,
         table: &TableDescription,
@@ -121,7 +122,7 @@ fn is_over(key: &ForeignKey, column: &str) -> bool {
     key.columns.len() == 1 && key.columns[0] == column
 }
 
-/// Why a table is no object, if it is none and no collection either.
+/// Returns the reason why a table is not an object; none if it is an object or a collection.
 fn unfit(table: &TableDescription) -> Option<String> {
     let name = &table.name;
     if table.name.contains('.') {
@@ -155,7 +156,7 @@ fn unfit(table: &TableDescription) -> Option<String> {
     }
 }
 
-/// Whether a table's rows are objects whose keys are structs, unless it is a join table.
+/// True if a table's rows are objects whose keys are structs, unless it is a join table.
 fn has_struct_key(table: &TableDescription) -> bool {
     let fits = |name: &String| {
         let column = table.columns.iter().find(|column| column.name == *name);
@@ -204,7 +205,7 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
     design
 }
 
-/// The tables whose keys refer to each other in a circle: there the keys stay plain.
+/// Returns the tables whose keys refer to each other in a cycle: their keys stay plain.
 fn circles(tables: &[TableDescription], known: &Known<'_>) -> BTreeSet<String> {
     let next: BTreeMap<&str, &str> = tables
         .iter()

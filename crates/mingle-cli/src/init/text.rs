@@ -1,4 +1,4 @@
-//! The files that are written, and what is said of them.
+//! The files that the command writes, and its messages about them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use mingle_lang::syntax::{lex, parse};
 use super::names::of_variable;
 use super::objects::{Collection, Design, Field, Object};
 
-/// The program.
+/// Returns the program.
 pub fn program(design: &Design) -> String {
     let Design { store, .. } = design;
     let schema = one_line(&design.schema);
@@ -29,7 +29,7 @@ pub fn program(design: &Design) -> String {
     }
     let source = lex(text);
     let (parsed, diagnostics) = parse(&source);
-    // What is wrong with it is said by whoever checks it.
+    // The caller checks the program and reports its errors.
     if diagnostics.is_empty() {
         mingle_lang::format::format(&source, &parsed)
     } else {
@@ -70,7 +70,7 @@ fn declaration(store: &str, object: &Object) -> String {
     text + "}\n"
 }
 
-/// How often others refer to an object.
+/// Returns the number of references to an object from other objects.
 fn referrers(design: &Design, name: &str) -> usize {
     let is_of_it = |declared: &str| {
         let mut words = declared.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -84,8 +84,8 @@ fn referrers(design: &Design, name: &str) -> usize {
     fields.filter(|declared| is_of_it(declared)).count()
 }
 
-/// The object of the first transaction: the one that most others refer to; and those that nothing
-/// else uses.
+/// Returns the objects of the first transaction: the object that most others refer to, and the
+/// objects that no other object uses.
 fn asked_for(design: &Design) -> Vec<&Object> {
     let weight = |object: &Object| referrers(design, &object.name);
     let main = design.objects.iter().rev().max_by_key(|object| weight(object));
@@ -122,7 +122,7 @@ fn transaction(object: &Object) -> String {
     )
 }
 
-/// The binding.
+/// Returns the binding.
 pub fn binding(design: &Design, address: &str) -> String {
     let store = &design.store;
     let mut text =
@@ -173,7 +173,7 @@ fn toml_string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// What was written, and what to do next.
+/// Returns the message on the files that were written, and on the next steps.
 pub fn next(design: &Design, file: &str, variable: Option<&str>) -> String {
     let count = design.objects.len();
     let objects = if count == 1 { "object" } else { "objects" };

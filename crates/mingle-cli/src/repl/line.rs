@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-/// What somebody typed.
+/// A parsed line.
 #[derive(Debug, PartialEq)]
 pub enum Line {
     /// Nothing, or a comment.
@@ -29,7 +29,7 @@ pub enum Line {
     },
 }
 
-/// Reads a line; the error says what was expected.
+/// Parses a line; the error names the expected text.
 pub fn parse(line: &str) -> Result<Line, String> {
     let mut reader = Reader { rest: line.trim() };
     if reader.rest.is_empty() || reader.rest.starts_with("//") {
@@ -85,7 +85,7 @@ impl Reader<'_> {
         Some(name.to_owned())
     }
 
-    /// JSON values with commas between them, up to what closes.
+    /// Parses JSON values with commas between them, up to the closing character.
     fn values(&mut self, close: char) -> Result<Vec<Json>, String> {
         let mut values = Vec::new();
         while !self.eat(close) {
@@ -105,7 +105,7 @@ impl Reader<'_> {
     }
 }
 
-/// How far a value reaches: up to a comma or bracket that is no part of it.
+/// Returns the length of a value: it ends at the first comma or bracket that is not a part of it.
 fn value_length(text: &str) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {

@@ -6,9 +6,9 @@ enum Place {
     /// Before the digits of a size.
     #[default]
     Start,
-    /// Amid them.
+    /// Within the digits of a size.
     Size,
-    /// After them, up to the end of the line.
+    /// After the digits, up to the end of the line.
     Extension,
     SizeLf,
     Data,
@@ -16,21 +16,21 @@ enum Place {
     DataLf,
     /// At the start of a line of trailers.
     Trailer,
-    /// Amid such a line.
+    /// Within a line of trailers.
     InTrailer,
     LastLf,
     End,
 }
 
-/// A chunked body that is read.
+/// A chunked body that is being read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chunks {
     place: Place,
-    /// The size that is read, or the bytes of the chunk that are left.
+    /// The size that is being read, or the number of bytes left of the chunk.
     left: u64,
 }
 
-/// Bytes that are no chunks.
+/// The error for bytes that are not a valid chunked body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -90,7 +90,7 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &str, expected: Result<Option<usize>, Malformed>) {
-        // At once, and byte by byte.
+        // The whole text in one step, and byte by byte.
         for step in [bytes.len(), 1] {
             let (mut chunks, mut count, mut found) = (Chunks::default(), 0, Ok(()));
             for part in bytes.as_bytes().chunks(step) {

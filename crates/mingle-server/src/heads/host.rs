@@ -1,8 +1,8 @@
-//! A host with its port, as the `Host` of a request says it (RFC 9110, section 7.2).
+//! A host with its port, as in the `Host` header of a request (RFC 9110, section 7.2).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which host a request is for.
+/// The host that a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Host<'a> {
     name: &'a str,
@@ -10,7 +10,7 @@ pub(crate) struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// Reads a whole text as `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`.
+    /// Parses a whole text as `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (name, address, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -38,7 +38,7 @@ impl<'a> Host<'a> {
         is_port.then_some(Self { name, address })
     }
 
-    /// True if it names this machine, as seen from itself.
+    /// True if the host names this machine, as seen from this machine.
     pub(crate) fn is_loopback(self) -> bool {
         self.name.eq_ignore_ascii_case("localhost")
             || self.address.is_some_and(|address| address.is_loopback())

@@ -1,10 +1,11 @@
-//! The heads of requests, seen before hyper sees them.
+//! The heads of requests, parsed before hyper sees them.
 //!
-//! hyper answers a head that it cannot parse by itself, with a status and nothing else. So each head is
-//! parsed here first, on its way from the socket: one that is malformed, too large, or does not say its
-//! host once never gets to hyper. In its place hyper reads a request for [`REFUSED_PATH`], with which the
-//! connection ends, and whose handler gives the answer: so that answer has its turn among those of
-//! earlier requests, a problem body, and its place in the metrics.
+//! When hyper cannot parse a head, it answers by itself, with a status and nothing else. So each
+//! head is parsed here first, on its way from the socket. A head that is malformed or too large, or
+//! does not name its host exactly once, never reaches hyper. In its place hyper reads a request for
+//! [`REFUSED_PATH`], which ends the connection. The handler of that path gives the answer, so that
+//! the answer keeps its order after the answers to earlier requests, has a problem body, and is
+//! counted in the metrics.
 //!
 //! ```text
 //! socket:   GET /healthz …   GET / HTTP/9.9 …
@@ -29,13 +30,13 @@ use crate::problem::{Code, Problem};
 
 pub(crate) use stream::Heads;
 
-/// The path of the request that stands in the place of one that is refused.
+/// The path of the request that replaces a refused request.
 pub(crate) const REFUSED_PATH: &str = "/.refused";
 
-/// The request itself.
+/// The request that replaces a refused request.
 const REFUSED: &[u8] = b"GET /.refused HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
-/// Why a connection reads no further request, once that is so.
+/// The reason why a connection reads no further request; empty until a request is refused.
 #[derive(Clone, Default)]
 pub(crate) struct Refusal(Arc<Mutex<Option<Problem>>>);
 
@@ -48,7 +49,7 @@ impl Refusal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells the handler of a request for [`REFUSED_PATH`] what to answer.
+    /// Attaches the problem to a request for [`REFUSED_PATH`], for its handler to answer with.
     pub(crate) fn attach<B>(&self, request: &mut axum::http::Request<B>) {
         if request.uri().path() == REFUSED_PATH {
             request.extensions_mut().insert(self.clone());
@@ -56,7 +57,7 @@ impl Refusal {
     }
 }
 
-/// The answer to a request that was refused.
+/// Returns the answer to a request that was refused.
 pub(crate) async fn refused(request: Request) -> Problem {
     let refusal = request.extensions().get::<Refusal>().and_then(Refusal::get);
     refusal.unwrap_or_else(|| Problem::new(Code::NotFound, format!("nothing is at {REFUSED_PATH}")))

@@ -1,4 +1,4 @@
-//! One head.
+//! The parser of one head.
 
 use axum::http::Uri;
 use httparse::Status;
@@ -7,16 +7,16 @@ use super::host::Host;
 use crate::limits::{HEADER_NAME_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
 use crate::problem::{Code, Problem};
 
-/// A head that is whole.
+/// A complete head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Its bytes.
+    /// Its length in bytes.
     pub(super) len: usize,
-    /// Its body.
+    /// The framing of the body that follows.
     pub(super) body: Framing,
 }
 
-/// How the end of a body is known.
+/// The way in which the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// By its length.
@@ -25,11 +25,11 @@ pub(super) enum Framing {
     Chunked,
 }
 
-/// The head with which these bytes begin; none if it is not whole yet.
+/// Parses the head at the start of `bytes`; returns none if the head is not complete yet.
 ///
 /// # Errors
 ///
-/// The answer to a request with such a head.
+/// The answer to a request with a wrong head.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<Head>, Problem> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
@@ -49,7 +49,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Head>, Problem> {
     Ok(Some(Head { len, body }))
 }
 
-/// A request that is no HTTP.
+/// Returns the problem for a request that is not valid HTTP.
 pub(super) fn wrong(detail: &str) -> Problem {
     Problem::new(Code::BadRequest, detail).closing()
 }
@@ -71,7 +71,7 @@ fn malformed(error: httparse::Error) -> Problem {
     wrong(detail)
 }
 
-/// A request of HTTP/1.1 says its host once; an older one may say none.
+/// Checks that a request of HTTP/1.1 names its host exactly once; an older request may name none.
 fn check_host(
     headers: &[httparse::Header<'_>],
     target: &Uri,
@@ -102,7 +102,8 @@ fn check_host(
     }
 }
 
-/// How the body is framed (RFC 9112, section 6.3). A body that could be read in two ways is refused.
+/// Returns the framing of the body (RFC 9112, section 6.3). A body that could be read in two ways
+/// is refused.
 fn framing(headers: &[httparse::Header<'_>], is_old: bool) -> Result<Framing, Problem> {
     let named = |name: &'static str| {
         let headers = headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
@@ -123,7 +124,7 @@ fn framing(headers: &[httparse::Header<'_>], is_old: bool) -> Result<Framing, Pr
     let digits = std::str::from_utf8(length).ok();
     let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let parsed = digits.and_then(|text| text.parse::<u64>().ok());
-    // The two largest numbers mean something else to hyper.
+    // hyper gives the two largest numbers a special meaning.
     match parsed.filter(|length| *length < u64::MAX - 1) {
         Some(parsed) if lengths.all(|other| other == length) => Ok(Framing::Sized(parsed)),
         _ => Err(wrong("expected one Content-Length, a number")),

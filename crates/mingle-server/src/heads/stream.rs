@@ -15,38 +15,39 @@ use crate::budget::Held;
 use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_WITHIN, HEAD_BYTES_MAX, HEAD_INLINE_BYTES_MAX};
 use crate::problem::{Code, Problem};
 
-/// So many bytes are read at once.
+/// The number of bytes to read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// What the next byte of a connection belongs to.
+/// The element of the protocol that the next byte of a connection belongs to.
 enum Stage {
     /// A head.
     Head,
-    /// A body with so many bytes left.
+    /// A body with this number of bytes left.
     Sized(u64),
     /// A body of chunks.
     Chunked(Chunks),
-    /// Chunks that are malformed, which hyper sees too, and after which it reads no more.
+    /// Malformed chunks. hyper sees them too, and reads nothing after them.
     Broken,
-    /// A request that was refused: nothing is read any more.
+    /// A refused request: no more heads or bodies are read.
     Refused,
 }
 
-/// A connection of which hyper reads only heads that are right, and what follows them.
+/// A connection that shows hyper only correct heads, and the bodies that follow them.
 pub(crate) struct Heads<S> {
     stream: S,
     stage: Stage,
-    /// What was read and is not handed on yet, from `start` on.
+    /// The bytes that were read; those from `start` on are not handed on yet.
     inbox: Vec<u8>,
     start: usize,
-    /// So many bytes of that may be handed on.
+    /// The number of unread bytes that may be handed on.
     ready: usize,
-    /// So many bytes of a head were looked at in vain.
+    /// The number of bytes already examined without finding a complete head.
     looked: usize,
     refusal: Refusal,
-    /// The memory of a large head.
+    /// The share of the memory budget for a large head.
     held: Held,
-    /// After a refusal: until when, and how many bytes, the rest of the request is still taken.
+    /// After a refusal: the timer and the number of bytes for which the rest of the request is
+    /// still read.
     rest: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
@@ -65,7 +66,7 @@ impl<S> Heads<S> {
         }
     }
 
-    /// Looks at what was read: what of it may be handed on.
+    /// Examines the unread bytes and sets how many of them may be handed on.
     fn advance(&mut self) {
         let unread = &self.inbox[self.start..];
         match &mut self.stage {
@@ -96,7 +97,7 @@ impl<S> Heads<S> {
 
     fn look_at_head(&mut self) {
         let unread = &self.inbox[self.start..];
-        // A large head is parsed once it is whole, not at each of its bytes.
+        // A large head is parsed once it is complete, not at each of its bytes.
         let from = self.looked.saturating_sub(3);
         self.looked = unread.len();
         let may_be_whole = unread.len() <= HEAD_INLINE_BYTES_MAX
@@ -127,7 +128,7 @@ impl<S> Heads<S> {
         }
     }
 
-    /// Hands on the request that is answered with this problem, in the place of what was read.
+    /// Replaces the unread bytes by the request that is answered with this problem.
     fn refuse(&mut self, problem: Problem) {
         self.refusal.set(problem);
         self.stage = Stage::Refused;
@@ -136,7 +137,7 @@ impl<S> Heads<S> {
         let _ = self.held.become_bytes(0);
     }
 
-    /// The other side sends nothing more.
+    /// Handles the end of input: the client sends nothing more.
     fn end(&mut self) {
         let unread = &self.inbox[self.start..];
         if matches!(self.stage, Stage::Head) && !unread.iter().all(u8::is_ascii_whitespace) {
@@ -160,13 +161,13 @@ impl<S> Heads<S> {
     }
 }
 
-/// True if a line without text is among these bytes: only then a head may end there.
+/// True if `bytes` contain an empty line: a head can end only there.
 fn has_empty_line(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|ends| ends == b"\n\r\n")
 }
 
 impl<S: AsyncRead + Unpin> Heads<S> {
-    /// Reads more into the inbox; false at the end.
+    /// Reads more bytes into the inbox; returns false at the end of input.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut bytes = [0; READ_BYTES];
         let mut read = ReadBuf::new(&mut bytes);
@@ -177,8 +178,8 @@ impl<S: AsyncRead + Unpin> Heads<S> {
         Poll::Ready(Ok(!read.filled().is_empty()))
     }
 
-    /// Takes the rest of a request that was refused: if the connection were closed before that, the
-    /// answer could be lost with it.
+    /// Reads and drops the rest of a refused request: if the connection were closed before that,
+    /// the answer could be lost.
     fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let (until, count) =
             self.rest.get_or_insert_with(|| (Box::pin(sleep(DISCARDED_WITHIN)), 0));
@@ -213,7 +214,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
             if matches!(this.stage, Stage::Refused) {
                 return Poll::Ready(Ok(()));
             }
-            // A long body goes past the inbox.
+            // A long body is read directly into the caller's buffer, not through the inbox.
             if let Stage::Sized(left) = &mut this.stage
                 && this.inbox.is_empty()
                 && out.remaining() as u64 <= *left

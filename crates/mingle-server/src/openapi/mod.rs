@@ -13,7 +13,8 @@ use serde_json::{Map, Value as Json, json};
 /// A program with its doc comments.
 pub(crate) struct Described<'a> {
     pub(crate) program: &'a Program,
-    /// The program as it is written: what is checked keeps no doc comments of fields.
+    /// The program as it is written: the checked form in `program` keeps no doc comments of fields.
+    /// fields.
     pub(crate) checked: Checked,
 }
 
@@ -22,7 +23,7 @@ impl<'a> Described<'a> {
         Self { program, checked: mingle_lang::check(&*program.text) }
     }
 
-    /// Objects and structs as they are written, with their doc comments.
+    /// Returns the objects as they are written, with their doc comments.
     fn objects(&self) -> impl Iterator<Item = (&str, &Object)> {
         self.checked.syntax.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Object(object) => Some((item.docs.as_str(), object)),
@@ -38,7 +39,7 @@ impl<'a> Described<'a> {
     }
 }
 
-/// The document for a program; `needs_token` if calls need an API token.
+/// Returns the document for a program; `needs_token` if calls need an API token.
 ///
 /// # Examples
 ///

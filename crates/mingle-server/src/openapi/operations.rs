@@ -13,7 +13,7 @@ use super::types::{object as object_schema, reference, schema};
 use crate::limits::{KEY_CHARS_MAX, KEYS_KEPT, SHOWN_MAX};
 use crate::problem::Code;
 
-/// What all calls have in common.
+/// The description that all calls share.
 pub(super) const ABOUT: &str = "\
 Each transaction of the program is a `POST`, each kind of object a `GET`.
 
@@ -31,7 +31,7 @@ Keys belong to the caller's token by its name.
 
 Errors are `application/problem+json` with a stable `code`.";
 
-/// The operation of a transaction.
+/// Returns the operation of a transaction.
 pub(super) fn transaction(program: &Program, plan: &Plan, needs_token: bool) -> Json {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn transaction(program: &Program, plan: &Plan, needs_token: bool) -> 
     json!({ "post": operation })
 }
 
-/// The stores that a caller can wait for.
+/// Returns the schema of the stores that a caller can wait for.
 fn until(program: &Program, plan: &Plan) -> Json {
     let stores = plan.phases.iter().filter_map(|phase| phase.store);
     let stores = stores.map(|store| &*program.checked.stores[store.index()].name);
@@ -88,7 +88,7 @@ fn until(program: &Program, plan: &Plan) -> Json {
 fn answers(plan: &Plan) -> Json {
     let result = plan.result.as_ref().map_or_else(|| json!({ "type": "null" }), schema);
     let is_split = plan.phases.len() > 1;
-    // With `until`, a result that a later store computes is not there yet.
+    // With `until`, the answer may come before a later store has computed the result.
     let result = if is_split && plan.result.is_some() {
         json!({ "anyOf": [result, { "type": "null" }] })
     } else {
@@ -123,7 +123,7 @@ fn answers(plan: &Plan) -> Json {
     answers
 }
 
-/// The operation of a kind of object.
+/// Returns the operation of a kind of object.
 pub(super) fn object(object: &Object, needs_token: bool) -> Json {
     let declared = &object.declared;
     let name = &declared.name;
@@ -175,7 +175,7 @@ fn summary(docs: &str, name: &str) -> String {
     if first.is_empty() { name.to_owned() } else { first.to_owned() }
 }
 
-/// The doc comment, and where the transaction runs.
+/// Returns the doc comment, and the stores at which the transaction runs.
 fn described(program: &Program, plan: &Plan) -> String {
     let mut text = plan.docs.trim().to_owned();
     let visited: Vec<String> = phases(program, plan)
@@ -240,7 +240,7 @@ fn problem_of(status: u16) -> Json {
     json!({ "$ref": format!("#/components/responses/problem.{status}") })
 }
 
-/// Parameters that operations share.
+/// Returns the parameters that operations share.
 pub(super) fn parameters() -> Json {
     let hours = KEYS_KEPT.as_secs() / 3_600;
     json!({
@@ -285,7 +285,7 @@ pub(super) fn parameters() -> Json {
     })
 }
 
-/// Headers of answers.
+/// Returns the headers of answers.
 pub(super) fn headers() -> Json {
     json!({
         "session": {
@@ -299,7 +299,7 @@ pub(super) fn headers() -> Json {
     })
 }
 
-/// A response for each status of a problem.
+/// Returns a response for each status of a problem.
 pub(super) fn responses() -> Json {
     let statuses: BTreeSet<u16> = Code::ALL.iter().map(|code| code.status()).collect();
     let mut responses = Map::new();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use super::Described;
 use crate::problem::Code;
 
-/// The schema of values of a type, as they are sent and received.
+/// Returns the schema of values of a type, as they are sent and received.
 pub(super) fn schema(value_type: &Type) -> Json {
     match value_type {
         Type::Bool => json!({ "type": "boolean" }),
@@ -33,7 +33,7 @@ pub(super) fn schema(value_type: &Type) -> Json {
     }
 }
 
-/// The schema of what an object's field shows.
+/// Returns the schema of the shown value of an object's field.
 pub(super) fn field_schema(field_type: &FieldType) -> Json {
     match field_type {
         FieldType::Register(inner) => schema(inner),
@@ -64,13 +64,13 @@ pub(super) fn reference(name: &str) -> Json {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// The name of the schema of an object's key, which is how a `ref` to it stands.
+/// Returns the name of the schema of an object's key; a `ref` to the object has this schema too.
 fn key_name(object: &str) -> String {
     format!("{}.key", escape_name(object))
 }
 
-/// A name of the program as one of a component. A dot is no part of the program's names, so no two
-/// become one.
+/// Returns a name of the program as the name of a component. Names in a program contain no dot, so
+/// two different names stay different.
 pub(super) fn escape_name(name: &str) -> String {
     name.chars()
         .map(|found| match found {
@@ -80,7 +80,7 @@ pub(super) fn escape_name(name: &str) -> String {
         .collect()
 }
 
-/// A name of the program as a part of a path.
+/// Returns a name of the program as a part of a path.
 pub(super) fn escape_path(name: &str) -> String {
     name.bytes()
         .map(|byte| match byte {
@@ -90,7 +90,7 @@ pub(super) fn escape_path(name: &str) -> String {
         .collect()
 }
 
-/// A schema with what its doc comment says. A reference may have that beside it.
+/// Adds a doc comment to a schema. A reference may have a description beside it.
 pub(super) fn with_docs(mut schema: Json, docs: &str) -> Json {
     if !docs.is_empty()
         && let Json::Object(members) = &mut schema
@@ -100,7 +100,7 @@ pub(super) fn with_docs(mut schema: Json, docs: &str) -> Json {
     schema
 }
 
-/// All schemas that a program needs.
+/// Returns all schemas that a program needs.
 pub(super) fn schemas(described: &Described) -> Json {
     let mut schemas = built_ins();
     let declared = described.program.schema();

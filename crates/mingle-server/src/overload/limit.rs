@@ -1,4 +1,5 @@
-//! The limit of calls of one sort that run at a time, from how long they take. Pure: time is a parameter.
+//! The limit on concurrent calls of one sort, computed from their durations. Pure: time is a
+//! parameter.
 //!
 //! This is the gradient controller of Envoy's adaptive concurrency filter, as its documentation describes it ("Adaptive
 //! Concurrency", sections "Calculating the minRTT" and "Updating the concurrency limit"):
@@ -9,12 +10,14 @@
 //! limit    = limit * gradient + sqrt(limit)
 //! ```
 //!
-//! While calls take as long as they do without others beside them, the limit grows by its square root each window. Once
-//! they wait for each other, in a store, a pool or a lock, they take longer, and the limit falls. With a store that runs
-//! `C` calls at a time it settles where `limit = 1.25 C + sqrt(limit)`: little more than keeps the store busy.
+//! While calls take as long as they do alone, the limit grows by its square root each window. Once
+//! calls wait for each other, in a store, a pool or a lock, they take longer, and the limit falls.
+//! With a store that runs `C` calls at a time the limit settles where `limit = 1.25 C +
+//! sqrt(limit)`: little more than is needed to keep the store busy.
 //!
-//! The shortest time has to be known without others in the way. It is the median of a window in which few calls ran; where
-//! the limit has been reached all the time, the limit is a quarter for [`PROBE_CALLS`] calls every [`PROBE_EVERY`].
+//! The shortest time must be measured without other calls in the way. It is the median of a window
+//! in which few calls ran. If the limit has been reached all the time, the limit is set to a
+//! quarter for [`PROBE_CALLS`] calls every [`PROBE_EVERY`].
 //!
 //! Departures: calls of less than [`QUICK`] never take too long, as they wait for processors more than for stores; the
 //! but where conflicts made more than a quarter of the calls try again: then calls are in each other's way, however soon
@@ -26,19 +29,19 @@ use std::time::Duration;
 /// The shortest window.
 pub const WINDOW: Duration = Duration::from_millis(100);
 
-/// A window has at least so many calls.
+/// The minimum number of calls in a window.
 pub const WINDOW_CALLS: usize = 8;
 
-/// Of a window with more calls, so many count.
+/// The maximum number of calls that are counted in a window.
 const SAMPLES_MAX: usize = 1_000;
 
-/// How often the shortest time is measured anew where the limit is always reached.
+/// The interval at which the shortest time is measured again if the limit is always reached.
 pub const PROBE_EVERY: Duration = Duration::from_secs(30);
 
-/// With so many calls.
+/// The number of calls in such a measurement.
 pub const PROBE_CALLS: usize = 16;
 
-/// Calls that take no longer than this do not take too long.
+/// The longest duration of a call that never counts as too long.
 pub const QUICK: Duration = Duration::from_millis(20);
 
 /// Where more than one of so many calls was tried again, calls that are quick count as too long, too.
@@ -47,7 +50,7 @@ const CONTENDED: usize = 4;
 /// No limit is less.
 pub const LIMIT_MIN: usize = 3;
 
-/// The limit of calls of which none has ended yet.
+/// The limit before the first call has ended.
 pub const LIMIT_FIRST: usize = 64;
 
 /// How a call ended.
@@ -65,22 +68,23 @@ pub enum Ending {
 pub struct Limit {
     calls: f64,
     most: usize,
-    /// How long a call takes without others beside it, in seconds; none before the first window has ended.
+    /// The duration of a call without other calls beside it, in seconds; none before the first
+    /// window has ended.
     shortest: Option<f64>,
-    /// How long the calls of this window took, in seconds.
+    /// The durations of the calls of this window, in seconds.
     samples: Vec<f64>,
     /// How many of them were tried again.
     conflicted: usize,
     window_began: Duration,
-    /// The most calls that ran at a time in this window.
+    /// The maximum number of calls that ran at a time in this window.
     peak: usize,
-    /// Since when the shortest time was not measured.
+    /// The time of the last measurement of the shortest time.
     measured: Duration,
     is_probing: bool,
 }
 
 impl Limit {
-    /// Of at most so many calls.
+    /// Creates a limit of at most `most` calls.
     pub fn new(most: usize, now: Duration) -> Self {
         Self {
             calls: LIMIT_FIRST.min(most) as f64,
@@ -95,19 +99,19 @@ impl Limit {
         }
     }
 
-    /// So many calls may run.
+    /// Returns the number of calls that may run.
     pub fn get(&self) -> usize {
         let limit = if self.is_probing { self.calls / 4.0 } else { self.calls };
         (limit as usize).max(LIMIT_MIN).min(self.most)
     }
 
-    /// How long a call takes without others beside it, as far as is known.
+    /// Returns the duration of a call without other calls beside it, if it is known.
     #[cfg(test)]
     pub fn shortest(&self) -> Option<Duration> {
         self.shortest.map(Duration::from_secs_f64)
     }
 
-    /// So many calls run now.
+    /// Records that `running` calls run now.
     pub fn runs(&mut self, running: usize) {
         self.peak = self.peak.max(running);
     }
@@ -133,13 +137,13 @@ impl Limit {
     }
 
     fn probe(&mut self, now: Duration, took: f64, running: usize) {
-        // Those that began before it are still in each other's way.
+        // Calls that began before the probe still delay each other.
         if self.samples.is_empty() && running >= self.get() {
             return;
         }
         self.samples.push(took);
         if self.samples.len() >= PROBE_CALLS {
-            // Its first half may have begun beside others, too.
+            // The first half of the calls may have begun beside other calls, too.
             let shortest = median(&mut self.samples.split_off(PROBE_CALLS / 2));
             self.shortest = Some(shortest);
             self.is_probing = false;
@@ -153,7 +157,7 @@ impl Limit {
         let median = median(&mut self.samples);
         let few = self.peak * 4 <= self.get();
         let shortest = match self.shortest {
-            // The first call of all has none before it.
+            // No call ran before the first call of all, so its duration counts too.
             None => first.min(median),
             Some(shortest) if few => shortest * 0.8 + median * 0.2,
             Some(shortest) => shortest.min(median),

@@ -1,13 +1,15 @@
-//! Admission of calls by how long they take.
+//! Admission of calls by their durations.
 //!
-//! Each transaction, and each kind of object that is looked at, is a sort of its own with a [`Limit`]: a store that is slow
-//! or away takes the calls that visit it, and no others. Beyond the limit a call waits in a short queue, or is refused at
-//! once with `overloaded` (503) and `Retry-After`, before it costs a store anything.
+//! Each transaction, and each kind of object that callers read, is a sort of its own with a
+//! [`Limit`]: a store that is slow or away delays only the calls that visit it. Beyond the limit a
+//! call waits in a short queue, or is refused at once with `overloaded` (503) and `Retry-After`,
+//! before it costs a store anything.
 //!
-//! The queue is what CoDel calls a good one (Nichols and Jacobson, "Controlling Queue Delay", 2012), with the adaptive
-//! LIFO of Maurer, "Fail at Scale", 2015: it takes up bursts, and does not stand. A call waits for
-//! [`TARGET`] at most; once the queue has not been empty for [`INTERVAL`], the newest call is next, since its caller still
-//! waits, and none waits for longer than a twentieth of that.
+//! The queue is a good queue in the sense of CoDel (Nichols and Jacobson, "Controlling Queue
+//! Delay", 2012): it absorbs bursts and does not stand. It has the adaptive LIFO of Maurer, "Fail
+//! at Scale", 2015. A call waits for at most [`TARGET`]. Once the queue has not been empty for
+//! [`INTERVAL`], it is a standing queue: the newest call is next, because its caller still waits,
+//! and no call waits for longer than a twentieth of [`TARGET`].
 
 mod limit;
 #[cfg(test)]
@@ -22,16 +24,16 @@ use tokio::sync::oneshot;
 pub(crate) use limit::Ending;
 use limit::Limit;
 
-/// A call waits so long at most to be admitted.
+/// The maximum time that a call waits to be admitted.
 pub(crate) const TARGET: Duration = Duration::from_millis(100);
 
-/// A queue that was not empty for so long stands.
+/// The time without being empty after which a queue is standing.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// In a queue that stands a call waits so long at most.
+/// The maximum time that a call waits in a standing queue.
 const TARGET_STANDING: Duration = Duration::from_millis(5);
 
-/// So many wait for each that may run.
+/// The number of calls that may wait for each call that may run.
 const WAITING_PER_RUNNING: usize = 1;
 
 /// The sorts of calls, each with its limit.
@@ -49,12 +51,12 @@ struct Inner {
     limit: Limit,
     running: usize,
     waiting: VecDeque<oneshot::Sender<Admitted>>,
-    /// Since when a call has waited at every moment.
+    /// The time since which at least one call has always been waiting.
     waiting_since: Option<Duration>,
     refused: u64,
 }
 
-/// What is to be told of a sort.
+/// The figures of a sort.
 pub(crate) struct State {
     pub(crate) limit: usize,
     pub(crate) running: usize,
@@ -74,14 +76,14 @@ pub(crate) struct Admitted {
 }
 
 impl Admission {
-    /// Of these sorts, of each of which at most so many calls run.
+    /// Creates the admission of these sorts; at most `most` calls of each run at a time.
     pub(crate) fn new(sorts: impl Iterator<Item = String>, most: usize) -> Self {
         let sort = |name| (name, Arc::new(Sort::new(most)));
         Self { began: Instant::now(), sorts: sorts.map(sort).collect() }
     }
 
-    /// Waits for a short time until a call of this sort may run; none if it may not. What has no limit is admitted
-    /// without anything to hold.
+    /// Waits for a short time until a call of this sort may run; refuses it if that time passes. A
+    /// name without a limit is admitted at once and gets no [`Admitted`].
     pub(crate) async fn admit(&self, name: &str) -> Result<Option<Admitted>, Refused> {
         let Some(sort) = self.sorts.get(name) else { return Ok(None) };
         let now = self.began.elapsed();
@@ -93,7 +95,7 @@ impl Admission {
                 if let Ok(Ok(admitted)) = tokio::time::timeout(patience, &mut turn).await {
                     return Ok(Some(admitted));
                 }
-                // Its turn may have come at this moment.
+                // The call's turn may have come at this moment.
                 turn.close();
                 turn.try_recv().map(Some).map_err(|_| {
                     sort.lock().refused += 1;
@@ -103,13 +105,13 @@ impl Admission {
         }
     }
 
-    /// What is to be told of each sort.
+    /// Returns the figures of each sort.
     pub(crate) fn states(&self) -> impl Iterator<Item = (&str, State)> {
         self.sorts.iter().map(|(name, sort)| (name.as_str(), sort.lock().state()))
     }
 }
 
-/// There are too many calls of this sort.
+/// The error for too many calls of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 
@@ -137,7 +139,7 @@ impl Sort {
         inner.end(now, took, ending);
         while let Some(next) = inner.next(now) {
             if let Err(mut gone) = next.send(Admitted::at(self, began)) {
-                // No call waits there any more.
+                // The next call no longer waits there.
                 gone.is_running = false;
                 inner.running -= 1;
             }
@@ -151,7 +153,7 @@ impl Inner {
             self.begin();
             return Entered::Runs;
         }
-        // Those that have given up are not there any more.
+        // Calls that have given up are removed from the queue.
         self.waiting.retain(|turn| !turn.is_closed());
         if self.waiting.is_empty() {
             self.waiting_since = Some(now);
@@ -182,7 +184,7 @@ impl Inner {
         }
     }
 
-    /// The next call that runs, if another one may.
+    /// Takes the next call to run, if another one may run.
     fn next(&mut self, now: Duration) -> Option<oneshot::Sender<Admitted>> {
         if self.running >= self.limit.get() {
             return None;
@@ -205,7 +207,7 @@ impl Inner {
 }
 
 impl Admitted {
-    /// Of a call that counts as running.
+    /// Creates the admission of a call that counts as running.
     fn at(sort: &Arc<Sort>, began: Instant) -> Self {
         let (sort, since) = (Arc::clone(sort), Instant::now());
         Self { sort, began, since, ending: None, is_running: true }

@@ -1,4 +1,4 @@
-//! Limits with a simulated clock and store, and the order of those that wait.
+//! Limits with a simulated clock and store, and the order of waiting calls.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,19 +9,19 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A store that serves so many calls at a time, each of which takes so long, and clients that call again as soon as they
-/// are answered, or refused and have waited.
+/// A simulated store that serves a fixed number of calls at a time, each for a fixed time, and its
+/// clients. A client calls again as soon as it is answered, or after a pause if it was refused.
 struct Simulated {
     now: Duration,
     limit: Limit,
     slots: usize,
     service: Duration,
-    /// A caller that was refused comes again after so long.
+    /// The time after which a refused caller tries again.
     pause: Duration,
     served: VecDeque<Duration>,
-    /// When calls end, and when they began.
+    /// The times at which calls end, and at which they began.
     ends: BinaryHeap<Reverse<(Duration, Duration)>>,
-    /// When clients come.
+    /// The times at which clients call.
     comes: BinaryHeap<Reverse<Duration>>,
     done: u64,
     refused: u64,
@@ -48,7 +48,7 @@ impl Simulated {
         self.ends.len() + self.served.len()
     }
 
-    /// Lets this time pass; gives how many calls ended in it.
+    /// Lets this time pass; returns the number of calls that ended in it.
     fn run(&mut self, time: Duration) -> u64 {
         let (until, before) = (self.now + time, self.done);
         loop {
@@ -94,7 +94,7 @@ impl Simulated {
         self.limit.runs(self.running());
     }
 
-    /// The share of its time in which the store was busy, of so many calls in this time.
+    /// Returns the share of the store's capacity that this number of calls used in this time.
     fn share(&self, calls: u64, time: Duration) -> f64 {
         calls as f64 * self.service.as_secs_f64() / (time.as_secs_f64() * self.slots as f64)
     }
@@ -204,7 +204,7 @@ fn no_limit_is_beyond_the_bound() {
     }
 }
 
-/// A sort of which as many calls run as may.
+/// Returns a sort that runs as many calls as its limit allows.
 fn full(most: usize) -> Arc<Sort> {
     let sort = Arc::new(Sort::new(most));
     for _ in 0..most {
@@ -221,7 +221,7 @@ fn waits(sort: &Sort, now: Duration) -> (oneshot::Receiver<Admitted>, Duration) 
     }
 }
 
-/// One call ends, at this time of the sort's clock.
+/// Ends one call, at this time of the sort's clock.
 fn ends(sort: &Arc<Sort>, now: Duration) {
     let began = Instant::now().checked_sub(now).expect("the machine has run for longer");
     sort.end(began, MS, None);
@@ -237,7 +237,7 @@ fn a_queue_is_first_in_first_out_until_it_stands() {
     ends(&sort, 4 * MS);
     let first = first.try_recv().expect("it is the first");
     assert!(second.try_recv().is_err() && third.try_recv().is_err());
-    // It stands by now.
+    // The queue is standing by now.
     let standing = MS + INTERVAL;
     let (mut fourth, patience) = waits(&sort, standing);
     assert_eq!(patience, TARGET_STANDING);
@@ -258,7 +258,8 @@ fn callers_that_have_gone_are_passed_over() {
     drop(gone);
     assert_eq!(sort.lock().state().waiting, 1);
     ends(&sort, 3 * MS);
-    // One whose turn has come, and who goes without having taken it, runs no more.
+    // A call that gives up after its turn has come, without taking the turn, no longer counts as
+    // running.
     let turn = waiting.try_recv().expect("its turn");
     assert_eq!(sort.lock().state().running, 2);
     drop(turn);

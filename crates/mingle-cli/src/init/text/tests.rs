@@ -1,4 +1,5 @@
-//! A schema is not trusted: whatever its names hold, the files hold what was designed and no more.
+//! The text of files from an untrusted schema: with any names, the files hold the design and
+//! no more.
 
 use mingle_model::Type;
 use mingle_store_postgres::{ColumnDescription, ForeignKey, TableDescription};
@@ -6,7 +7,7 @@ use mingle_store_postgres::{ColumnDescription, ForeignKey, TableDescription};
 use super::{binding, next, program};
 use crate::init::objects::design;
 
-/// What ends comments, strings or lines in one of the files, or stands for something there.
+/// Text that ends comments, strings or lines in one of the files, or has a special meaning there.
 const PIECES: [&str; 22] = [
     "\n",
     "\r\n",
