@@ -208,7 +208,7 @@ async fn read_server(
         let read = read(&from, CHUNK).await;
         if link.is_answer_lost.load(Ordering::Relaxed) {
             if matches!(&read, Ok(bytes) if !bytes.is_empty()) {
-                // The writer closes the link, regardless of what the server sends later.
+                // The writer closes the link; later bytes of the server are ignored.
                 link.lost.notify_one();
                 return std::future::pending().await;
             }
