@@ -5,9 +5,9 @@
 //! - `typescript`, `python`: clients that call a server by HTTP; with the feature `text`.
 //! - `declared`: the declarations of a program, from its syntax tree.
 //! - `lines`: text from outside within comments.
-//! - `names`: names of a program as names of another language.
-//! - [`Runtime`]: whether a client has its runtime in its file, or imports it from a package.
-//! - `text`: pieces of text that generators share.
+//! - `names`: conversion of a program's names to names of another language.
+//! - [`Runtime`]: the place of a client's runtime code: its own file, or a package.
+//! - `text`: pieces of text shared by the generators.
 //!
 //! Nothing here reads a file, a clock or the environment.
 

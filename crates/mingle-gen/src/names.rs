@@ -1,4 +1,4 @@
-//! Names of a program as names of another language.
+//! Conversion of a program's names to names of another language.
 //!
 //! A name is converted to the language's case, unless two names would then be equal. A name that
 //! the language or the generated code reserves gets an underscore.
@@ -12,7 +12,7 @@ pub(crate) struct Names(BTreeMap<Name, String>);
 
 /// The naming rules of a language.
 pub(crate) struct Style<'a> {
-    /// Brings a name into the case of its kind.
+    /// Converts a name to the case of its kind.
     pub convert: fn(&str) -> String,
     /// Turns a text into a valid name of the language.
     pub valid: fn(String) -> String,

@@ -1,9 +1,9 @@
-//! Pieces of text that generators of several languages share.
+//! Pieces of text shared by the generators of several languages.
 
 /// The longest line of a signature, in characters.
 const LINE_CHARACTERS_MAX: usize = 100;
 
-/// `before(part, part)after`, on one line or on one for each part.
+/// Returns `before(part, part)after` on one line, or with one line for each part.
 pub(crate) fn wrapped(before: &str, parts: &[String], after: &str) -> String {
     let line = format!("{before}({}){after}", parts.join(", "));
     if line.chars().count() <= LINE_CHARACTERS_MAX || parts.is_empty() {

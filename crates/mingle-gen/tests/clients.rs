@@ -1,6 +1,7 @@
-//! Clients in other languages: what is written for a program with all that can be odd about one.
+//! Clients in other languages, generated for a program with every unusual feature.
 //!
-//! Whether it is TypeScript and Python, and does what it says, is tested where the command is.
+//! The tests of the command check that the output is valid TypeScript and Python, and that it
+//! works.
 
 mod hostile;
 
@@ -11,13 +12,13 @@ use mingle_lang::Checked;
 
 const ODD: &str = include_str!("odd.mingle");
 
-/// Writes a client.
+/// A generator of a client.
 type Generator = fn(&Checked, &str) -> Option<String>;
 
 const GENERATORS: [(&str, Generator); 2] =
     [("typescript", mingle_gen::typescript::text), ("python", mingle_gen::python::text)];
 
-/// What is particular to a program.
+/// Returns the part of the client that is specific to a program.
 fn own(generator: Generator, program: &str) -> String {
     let text = generator(&mingle_lang::check(program), "odd.mingle").expect("it has no errors");
     let (before, rest) = text.split_once("What follows is the same").expect("it says so");
@@ -54,7 +55,7 @@ fn every_example_becomes_a_client() {
         for (language, generator) in GENERATORS {
             let shown = path.display();
             let text = generator(&checked, "example.mingle");
-            // One example is there to be refused.
+            // One example is meant to be rejected.
             assert_eq!(text.is_some(), !checked.has_errors(), "{shown} in {language}");
             count += usize::from(text.is_some());
         }

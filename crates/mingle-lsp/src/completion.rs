@@ -1,8 +1,8 @@
 //! Completion: the names and keywords that can stand at a place.
 //!
 //! During typing, the text around the cursor rarely parses. So the server inserts a placeholder
-//! name, which lets the compiler read the rest as intended, and offers what the compiler then knows
-//! of the place.
+//! name, which lets the compiler read the rest as intended, and offers the names that the compiler
+//! then finds for the place.
 
 use std::collections::BTreeSet;
 

@@ -12,12 +12,12 @@ pub(crate) fn declared(document: &Document, position: Position) -> Option<&Decla
     document.names().at(document.token(position)?)
 }
 
-/// Returns the place of its declaration.
+/// Returns the place of the declaration of the name at a place.
 pub(crate) fn definition(document: &Document, position: Position) -> Value {
     json!(declared(document, position).map(|found| document.location(found.span)))
 }
 
-/// Returns the places where it is used.
+/// Returns the places where the name is used.
 pub(crate) fn references(document: &Document, position: Position, with_declared: bool) -> Value {
     let spans = spans(document, position, with_declared);
     json!(
@@ -27,7 +27,7 @@ pub(crate) fn references(document: &Document, position: Position, with_declared:
     )
 }
 
-/// Returns all its places, for highlighting.
+/// Returns all places of the name, for highlighting.
 pub(crate) fn highlights(document: &Document, position: Position) -> Value {
     let highlight = |span| DocumentHighlight { range: document.range(span), kind: None };
     let spans = spans(document, position, true);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::document::Document;
 
-/// The items of a document, with their fields and operations.
+/// Returns the items of a document, with their fields and operations.
 pub(crate) fn symbols(document: &Document) -> Value {
     let items = document.checked().syntax.items.iter();
     json!(items.filter_map(|item| symbol(document, item)).collect::<Vec<_>>())
@@ -47,7 +47,7 @@ fn symbol(document: &Document, item: &Item) -> Option<DocumentSymbol> {
     one(document, kind, name, item.span, children)
 }
 
-/// A symbol; none without a name, which the protocol does not allow.
+/// Returns a symbol; none without a name, which the protocol does not allow.
 #[expect(deprecated, reason = "the field has to be filled in")]
 fn one(
     document: &Document,

@@ -16,8 +16,8 @@ use proc_macro2::TokenStream;
 /// of object, a struct for each struct. See the crate `mingle`.
 ///
 /// `program!("shop.mingle")` reads a file; its path is relative to the folder of `Cargo.toml`.
-/// `program! { store … }` takes the program itself. All of its mistakes are errors where it stands,
-/// or where the file is named.
+/// `program! { store … }` takes the program itself. Each mistake is an error at its place in the
+/// macro call, or at the file's name.
 #[proc_macro]
 pub fn program(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input.into()).into()

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote_spanned};
 
-/// An error from the token at `start` to that at `end`.
+/// Returns an error from the token at `start` to the token at `end`.
 pub(crate) fn error(start: Span, end: Span, message: &str) -> TokenStream {
     // The compiler marks from the first token of an invocation to its last.
     let path = quote_spanned! { start=> ::core::compile_error! };
@@ -11,7 +11,8 @@ pub(crate) fn error(start: Span, end: Span, message: &str) -> TokenStream {
     quote_spanned! { start=> #path #message }
 }
 
-/// A warning at a token. A macro cannot give one of its own, but may use what is deprecated.
+/// Returns a warning at a token. A macro cannot emit a warning itself, but it can use a deprecated
+/// item.
 pub(crate) fn warning(at: Span, index: usize, message: &str) -> TokenStream {
     let name: Ident = format_ident!("mingle_{}", index, span = at);
     quote_spanned! { at=>

@@ -45,7 +45,7 @@ fn every_example_is_the_same_program_inline() {
     assert!(count >= 7, "{count}");
 }
 
-/// The lines of the host stay where they are, so that messages can speak of them.
+/// The lines of the host keep their numbers, so that messages can name them.
 #[test]
 fn tokens_stay_on_their_lines_and_in_their_columns() {
     let host = "store a: causal;\n//! Not a doc comment here.\n\n/// What it is,\n///\n/// and why.\n  \
@@ -66,7 +66,7 @@ fn what_is_no_file_name_is_a_program() {
     assert!(file::Named::parse(&tokens).is_some());
 }
 
-/// The messages of the errors that a macro call gives.
+/// Returns the messages of the errors that a macro call produces.
 fn errors(input: TokenStream) -> Vec<String> {
     let text = rust::text(expand(input));
     let parts = text.split("compile_error!").skip(1);
@@ -103,18 +103,18 @@ fn a_warning_of_the_program_is_one_of_the_host() {
     assert!(text.contains("pub struct Database"), "the program is there all the same");
 }
 
-/// An error as the compiler of the host shows it.
+/// An error as the host's compiler shows it.
 #[derive(Debug, PartialEq, Eq)]
 struct Shown {
     message: String,
     line: usize,
-    /// The first is 1.
+    /// The column; the first is 1.
     column: usize,
-    /// How many characters are marked.
+    /// The number of marked characters.
     marked: usize,
 }
 
-/// Reads errors as the compiler prints them.
+/// Parses errors as the compiler prints them.
 fn printed(text: &str) -> Vec<Shown> {
     let blocks = format!("\n{text}");
     let blocks = blocks.split("\nerror: ").skip(1);
@@ -137,7 +137,7 @@ fn printed(text: &str) -> Vec<Shown> {
     blocks.map(error).collect()
 }
 
-/// The errors within tokens that a macro call gives.
+/// Returns the errors within tokens that a macro call produces.
 fn given(tokens: TokenStream) -> Vec<Shown> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut errors = Vec::new();
@@ -159,7 +159,7 @@ fn given(tokens: TokenStream) -> Vec<Shown> {
     errors
 }
 
-/// The same pages as `tests/ui.rs`, which asks the compiler of the host itself, and takes a minute for that.
+/// Uses the same pages as `tests/ui.rs`, which runs the host's compiler and takes a minute.
 #[test]
 fn mistakes_are_errors_of_the_host_where_they_stand() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");

@@ -1,4 +1,4 @@
-//! Programs with mistakes, and where the compiler of their host shows them.
+//! Programs with mistakes, and the places where the host's compiler shows them.
 
 /// Builds a project for each page, which takes a minute: `cargo xtask check --long` does. A test of the library
 /// compares the same pages with the tokens that the macro gives.

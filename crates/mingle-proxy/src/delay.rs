@@ -1,38 +1,38 @@
-//! How long bytes take.
+//! Delays of bytes.
 
 use std::time::Duration;
 
 use mingle_model::random::Random;
 
-/// How long bytes take in one direction: evenly spread around a mean. Waits end on whole
-/// milliseconds of tokio's clock, so about one is added.
+/// The delay of bytes in one direction, evenly spread around a mean. Waits end on whole
+/// milliseconds of tokio's clock, so about 1 ms is added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
-    /// What they take on average.
+    /// The average delay.
     pub mean: Duration,
-    /// How much less or more they may take; at most the mean counts.
+    /// The maximum deviation from the mean; capped at the mean.
     pub jitter: Duration,
 }
 
 impl Delay {
-    /// A delay of `mean` ± `jitter`.
+    /// Creates a delay of `mean` ± `jitter`.
     pub fn new(mean: Duration, jitter: Duration) -> Self {
         Self { mean, jitter }
     }
 
-    /// Half of it: what one direction takes of a round trip.
+    /// Returns half of this delay: one direction's part of a round trip.
     pub fn half(self) -> Self {
         Self { mean: self.mean / 2, jitter: self.jitter / 2 }
     }
 
-    /// What one chunk takes.
+    /// Returns a random delay for one chunk.
     pub(crate) fn sample(self, random: &mut Random) -> Duration {
         let jitter = self.jitter.min(self.mean);
         self.mean.saturating_sub(jitter) + jitter.mul_f64(2.0 * fraction(random))
     }
 }
 
-/// A number from 0 up to 1, which it is not.
+/// Returns a random number from 0 up to but without 1.
 pub(crate) fn fraction(random: &mut Random) -> f64 {
     (random.bits() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,4 +1,4 @@
-//! What can happen to a burst, and how often it does.
+//! The faults of a burst, and their probabilities.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,29 +7,31 @@ use mingle_model::random::Random;
 
 use crate::delay::fraction;
 
-/// What happens to one burst of a client.
+/// A fault of one burst of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Only its beginning reaches the server, at random at least one byte and never all (a burst of
-    /// one byte is lost whole); then both connections are closed.
+    /// Only the burst's beginning reaches the server: a random length of at least one byte, and
+    /// never the whole (a burst of one byte is lost whole). Then both connections are closed.
     CutRequest,
-    /// It reaches the server whole. Once that has begun to answer, or has ended, or has done
-    /// neither for five seconds, both connections are closed; the client sees nothing of the answer.
+    /// The whole burst reaches the server. When the server begins to answer, ends its stream, or
+    /// does neither for 5 seconds, both connections are closed; the client sees nothing of the
+    /// answer.
     LoseAnswer,
-    /// For so long nothing is read or passed on, in either direction; then all goes on.
+    /// For this time nothing is read or passed on in either direction; then the connection
+    /// continues.
     Hang(Duration),
 }
 
-/// How often which fault happens to a burst: probabilities, of which at most one comes true.
+/// The probability of each fault for a burst; at most one fault occurs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Of [`Fault::CutRequest`].
+    /// The probability of [`Fault::CutRequest`].
     pub cut_request: f64,
-    /// Of [`Fault::LoseAnswer`].
+    /// The probability of [`Fault::LoseAnswer`].
     pub lose_answer: f64,
-    /// Of [`Fault::Hang`].
+    /// The probability of [`Fault::Hang`].
     pub hang: f64,
-    /// How long such a hang lasts.
+    /// The duration of such a hang.
     pub hang_for: Duration,
 }
 
@@ -49,7 +51,7 @@ impl Rates {
     }
 }
 
-/// Says whether a burst is the one.
+/// A predicate that is true for the matching burst.
 type Predicate = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 /// A fault that waits for its burst.
@@ -64,22 +66,22 @@ impl fmt::Debug for Planned {
     }
 }
 
-/// What a proxy did so far.
+/// The events that a proxy has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections that it took.
+    /// Accepted connections.
     pub connections: u64,
-    /// Connections that it took, and closed since the server did not take one.
+    /// Accepted connections that were closed because the server did not accept one.
     pub unreachable: u64,
-    /// Bursts that clients sent, with what happened to them or not.
+    /// Bursts that clients sent, with or without a fault.
     pub bursts: u64,
-    /// Requests of which the beginning was passed on.
+    /// Requests that were passed on only in part.
     pub requests_cut: u64,
-    /// Answers that the server had begun and the client did not see.
+    /// Answers that the server began and the client did not see.
     pub answers_lost: u64,
-    /// Requests whose answer was to be lost, and that the server did not answer in time.
+    /// Requests that were to lose their answer, but that the server did not answer in time.
     pub never_answered: u64,
-    /// Times that a connection hung, each for its own burst.
+    /// Hangs of a connection, one for each burst with that fault.
     pub hangs: u64,
     /// Connections that were open when all were cut.
     pub connections_cut: u64,

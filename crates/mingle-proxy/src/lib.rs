@@ -1,9 +1,9 @@
-//! Stands between a client and a server in tests, and does what networks do.
+//! A TCP proxy between a client and a server for tests, which injects network faults.
 //!
-//! [`Proxy::start`] listens on loopback and passes on what it reads in both directions. It can
-//! delay it, refuse and cut connections, cut a request in the middle, lose an answer, and hang. It
-//! needs no protocol: its unit is the *burst*, what a client has sent by the time that the proxy
-//! looks. For clients that send a request whole and wait for its answer, a burst is a request.
+//! [`Proxy::start`] listens on loopback and passes on bytes in both directions. It can delay them,
+//! refuse and cut connections, cut a request in the middle, lose an answer, and hang. It knows no
+//! protocol: its unit is the *burst*, the bytes that a client has sent by the time the proxy reads.
+//! For clients that send a request whole and wait for its answer, a burst is a request.
 //!
 //! ```
 //! # use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,10 +32,10 @@
 //! # }
 //! ```
 //!
-//! - [`proxy`]: what a test commands.
-//! - [`fault`]: what can happen to a burst, and how often it does.
-//! - [`delay`]: how long bytes take.
-//! - [`statements`]: what clients of PostgreSQL send.
+//! - [`proxy`]: the commands for tests.
+//! - [`fault`]: the faults of a burst, and their probabilities.
+//! - [`delay`]: the delays of bytes.
+//! - [`statements`]: the statements that clients of PostgreSQL send.
 //! - `link`: one connection through the proxy.
 
 pub mod delay;

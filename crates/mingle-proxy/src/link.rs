@@ -1,8 +1,8 @@
 //! One connection through the proxy.
 //!
-//! In each direction a reader stamps what it reads with the time when it is due, and a writer waits
-//! for that. All four run in one task, so that it ends, and both sockets close, with whichever fails
-//! or decides so first.
+//! In each direction a reader stamps the bytes that it reads with the time when they are due, and a
+//! writer waits for that time. All four run in one task. It ends, and both sockets close, when the
+//! first of them fails or decides to close.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,17 +19,17 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::fault::Fault;
 use crate::proxy::Shared;
 
-/// How much is read at once, in bytes.
+/// The maximum number of bytes per read from the server.
 const CHUNK: usize = 64 * 1024;
 
-/// How much of a burst is looked at as one, in bytes.
+/// The maximum length of a burst, in bytes.
 const BURST_MAX: usize = 1024 * 1024;
 
-/// How many chunks or bursts may be under way in one direction: 64 MiB of either.
+/// The maximum number of chunks or bursts under way in one direction: 64 MiB of either.
 const CHUNKS_UNDER_WAY: usize = 1024;
 const BURSTS_UNDER_WAY: usize = 64;
 
-/// How long an answer that is to be lost is waited for.
+/// The maximum wait for an answer that is to be lost.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bytes under way.
@@ -39,7 +39,7 @@ struct Parcel {
     then: Then,
 }
 
-/// What follows once bytes have been passed on.
+/// The action after bytes have been passed on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     GoOn,
@@ -47,7 +47,7 @@ enum Then {
     LoseAnswer,
 }
 
-/// What the four parts of a link share.
+/// The state shared by the four parts of a link.
 struct Link {
     shared: Arc<Shared>,
     hung_until: Mutex<Instant>,
@@ -56,13 +56,13 @@ struct Link {
 }
 
 impl Link {
-    /// When this link may pass something on.
+    /// Returns the time from which this link may pass on bytes.
     fn hung_until(&self) -> Instant {
         let own = *self.hung_until.lock().unwrap_or_else(PoisonError::into_inner);
         own.max(self.shared.hung_until())
     }
 
-    /// Waits until nothing hangs; another hang may have begun meanwhile.
+    /// Waits until no hang is active; a new hang may begin during the wait.
     async fn awake(&self) {
         loop {
             let until = self.hung_until();
@@ -74,8 +74,8 @@ impl Link {
     }
 }
 
-/// Passes on what a client and the server send, until one fails, both have ended, a fault says so, or
-/// all connections are cut.
+/// Passes on bytes of a client and the server until a socket fails, both have ended, a fault closes
+/// the link, or all connections are cut.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
     client: TcpStream,
@@ -87,15 +87,15 @@ pub(crate) async fn serve(
             shared.count(|counts| counts.unreachable += 1);
             return;
         };
-        // A socket that cannot be set up so is as good as closed.
+        // If the option cannot be set, the socket is treated as closed.
         if client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).is_ok() {
-            // Whatever ended it, both sockets close now.
+            // Both sockets close now, for any reason of the end.
             let _ = pass(&shared, client, server, number).await;
         }
     };
     tokio::select! {
         () = through => {}
-        // When the proxy itself is gone, too.
+        // This also happens when the proxy itself is dropped.
         _ = cuts.changed() => shared.count(|counts| counts.connections_cut += 1),
     }
 }
@@ -125,7 +125,7 @@ async fn pass(
     Ok(())
 }
 
-/// Reads what is there, up to so many bytes; nothing if the other side has ended.
+/// Reads the available bytes, up to `max`; returns none if the other side has ended.
 async fn read(from: &OwnedReadHalf, max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
@@ -137,7 +137,7 @@ async fn read(from: &OwnedReadHalf, max: usize) -> io::Result<Vec<u8>> {
         let read = from.try_read(&mut bytes[length..]);
         bytes.truncate(length + *read.as_ref().unwrap_or(&0));
         match read {
-            // What came before its end is a burst; the end is met again.
+            // The bytes before the stream's end are a burst; the next read finds the end again.
             Ok(0) => return Ok(bytes),
             Ok(_) if bytes.len() + CHUNK > max => return Ok(bytes),
             Ok(_) => {}
@@ -185,13 +185,13 @@ async fn read_client(
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if then != Then::GoOn {
-            // The writer closes the link; what the client sends meanwhile goes nowhere.
+            // The writer closes the link; bytes that the client sends meanwhile are lost.
             return std::future::pending().await;
         }
     }
 }
 
-/// The length of a random beginning: neither nothing, if that can be, nor all.
+/// Returns a random prefix length: less than the whole, and not 0 unless the length is 1.
 fn proper_prefix(length: usize, random: &mut Random) -> usize {
     if length < 2 { 0 } else { 1 + random.below(length - 1) }
 }
@@ -208,11 +208,11 @@ async fn read_server(
         let read = read(&from, CHUNK).await;
         if link.is_answer_lost.load(Ordering::Relaxed) {
             if matches!(&read, Ok(bytes) if !bytes.is_empty()) {
-                // The writer closes the link, whatever else the server does.
+                // The writer closes the link; later bytes of the server are ignored.
                 link.lost.notify_one();
                 return std::future::pending().await;
             }
-            // The server has ended, and will not answer any more.
+            // The server has ended its stream, and will not answer any more.
             link.shared.count(|counts| counts.never_answered += 1);
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
@@ -239,7 +239,7 @@ async fn write(
         }
         link.awake().await;
         if then == Then::LoseAnswer {
-            // Before the server can answer.
+            // This is set before the server can answer.
             link.is_answer_lost.store(true, Ordering::Relaxed);
         }
         to.write_all(&bytes).await?;

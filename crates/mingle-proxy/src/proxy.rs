@@ -1,4 +1,4 @@
-//! What a test commands.
+//! The commands for tests.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ use crate::delay::Delay;
 use crate::fault::{Counts, Fault, Planned, Rates};
 use crate::link;
 
-/// How many connections may wait to be taken.
+/// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 /// A proxy in front of one server. Dropping it closes all of its connections.
@@ -26,13 +26,13 @@ pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
     accepting: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    /// The listener once more, to take from it without a wait.
+    /// A second handle of the listener, to accept from it without waiting.
     waiting: Mutex<Option<std::net::TcpListener>>,
-    /// Bound and never listening: the port stays ours while connections are refused.
+    /// Bound but never listening: it keeps the port reserved while connections are refused.
     _reserved: TcpSocket,
 }
 
-/// What all connections look at.
+/// The state shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Shared {
     seed: u64,
@@ -54,11 +54,11 @@ struct Settings {
 
 impl Proxy {
     /// Listens at a free port of loopback, and passes connections on to `upstream`. Faults and
-    /// delays are drawn from `seed`, for each connection apart.
+    /// delays are drawn from `seed`, separately for each connection.
     ///
     /// # Errors
     ///
-    /// If no port can be had.
+    /// If no port is available.
     pub async fn start(upstream: SocketAddr, seed: u64) -> io::Result<Self> {
         let reserved = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let address = reserved.local_addr()?;
@@ -83,41 +83,41 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Where clients connect; it stays the same.
+    /// Returns the address for clients; it stays the same.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the connections that are taken from now on lead.
+    /// Sets the server for connections that are accepted from now on.
     pub fn set_upstream(&self, upstream: SocketAddr) {
         self.shared.settings().upstream = upstream;
     }
 
-    /// How long bytes take from now on in each direction. Those behind are not held up by those
-    /// before them but to keep their order, so any amount can be under way at once (up to
-    /// 64 MiB for each connection and direction).
+    /// Sets the delays of bytes in each direction from now on. Later bytes wait for earlier ones
+    /// only to keep their order, so any amount can be under way at once (up to 64 MiB for each
+    /// connection and direction).
     pub fn set_delays(&self, to_server: Delay, to_client: Delay) {
         let mut settings = self.shared.settings();
         (settings.to_server, settings.to_client) = (to_server, to_client);
     }
 
-    /// As [`Proxy::set_delays`], one half of a round trip in each direction.
+    /// Sets delays as [`Proxy::set_delays`] does: half of the round trip in each direction.
     pub fn set_round_trip(&self, round_trip: Delay) {
         self.set_delays(round_trip.half(), round_trip.half());
     }
 
-    /// Which faults happen to bursts at random from now on.
+    /// Sets the probabilities of random faults from now on.
     pub fn set_rates(&self, rates: Rates) {
         self.shared.settings().rates = rates;
     }
 
-    /// Lets a fault happen to the next burst, of whichever client. Several that are planned happen to
-    /// one burst each, in this order where they match the same.
+    /// Plans a fault for the next burst of any client. Each planned fault affects one burst; faults
+    /// that match the same bursts occur in the order of their planning.
     pub fn once(&self, fault: Fault) {
         self.once_matching(|_| true, fault);
     }
 
-    /// As [`Proxy::once`], for the next burst that contains these bytes.
+    /// Plans a fault as [`Proxy::once`] does, for the next burst that contains these bytes.
     pub fn once_containing(&self, bytes: &[u8], fault: Fault) {
         let bytes = bytes.to_vec();
         let contains = move |burst: &[u8]| {
@@ -126,21 +126,21 @@ impl Proxy {
         self.once_matching(contains, fault);
     }
 
-    /// As [`Proxy::once`], for the next burst that `matches`.
+    /// Plans a fault as [`Proxy::once`] does, for the next burst that `matches`.
     pub fn once_matching(&self, matches: impl Fn(&[u8]) -> bool + Send + 'static, fault: Fault) {
         let planned = Planned { matches: Box::new(matches), fault };
         self.shared.settings().planned.push(planned);
     }
 
-    /// How many of the faults that were planned have not happened yet.
+    /// Returns the number of planned faults that have not occurred yet.
     pub fn planned(&self) -> usize {
         self.shared.settings().planned.len()
     }
 
-    /// Closes all connections that clients have made; what was under way in them is lost.
+    /// Closes all connections that clients have made; bytes under way in them are lost.
     pub fn cut(&self) {
         self.shared.cuts.send_modify(|cuts| *cuts += 1);
-        // A client is connected before we have taken it.
+        // A client is connected before the proxy has accepted it.
         let waiting = self.waiting();
         while let Some(Ok(_)) = waiting.as_ref().map(std::net::TcpListener::accept) {
             self.shared.count(|counts| {
@@ -154,28 +154,28 @@ impl Proxy {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For so long from now nothing is passed on, in any connection; new ones are taken.
+    /// Passes nothing on in any connection for this time; new connections are accepted.
     pub fn hang(&self, time: Duration) {
         let mut settings = self.shared.settings();
         settings.hung_until = settings.hung_until.max(Instant::now() + time);
     }
 
-    /// Refuses new connections from now on, as if nobody listened; those that are open stay.
+    /// Refuses new connections from now on, as if no process listened; open ones stay.
     pub async fn down(&self) {
         let mut accepting = self.accepting.lock().await;
         *self.waiting() = None;
         if let Some(task) = accepting.take() {
             task.abort();
-            // It ends with an error, that it was aborted, and takes the listener with it.
+            // The task ends with the error that it was aborted, and drops the listener.
             let _ = task.await;
         }
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     ///
     /// # Errors
     ///
-    /// If the system does not let us listen.
+    /// If the system does not allow listening.
     pub async fn up(&self) -> io::Result<()> {
         let mut accepting = self.accepting.lock().await;
         if accepting.is_none() {
@@ -187,7 +187,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// What happened so far.
+    /// Returns the counted events.
     pub fn counts(&self) -> Counts {
         *self.shared.counts()
     }
@@ -203,7 +203,7 @@ impl Drop for Proxy {
     }
 }
 
-/// A socket that shares its address with others that do not listen.
+/// Creates a socket that shares its address with others that do not listen.
 fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -214,7 +214,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((client, _)) = listener.accept().await else {
-            // There may be no descriptor left for a moment.
+            // The process may briefly have no free descriptor.
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
@@ -245,27 +245,27 @@ impl Shared {
         self.settings().upstream
     }
 
-    /// The generator of one direction of a connection: what others do does not change what it
-    /// gives.
+    /// Returns the generator of one direction of a connection: other connections do not change its
+    /// values.
     pub fn random(&self, stream: u64) -> Random {
         Random::new(mix(self.seed) ^ mix(stream))
     }
 
-    /// The delays to the server and to the client.
+    /// Returns the delays to the server and to the client.
     pub fn delays(&self) -> (Delay, Delay) {
         let settings = self.settings();
         (settings.to_server, settings.to_client)
     }
 
-    /// Until when all connections hang.
+    /// Returns the time until which all connections hang.
     pub fn hung_until(&self) -> Instant {
         self.settings().hung_until
     }
 
-    /// What happens to a burst: what is planned for it, or else what chance says.
+    /// Returns the fault of a burst: a planned one that matches, or else a random one.
     pub fn fault(&self, burst: &[u8], random: &mut Random) -> Option<Fault> {
         let mut settings = self.settings();
-        // Drawn in either case, so that a plan does not change what happens to later bursts.
+        // Drawn in either case, so that a plan does not change the faults of later bursts.
         let drawn = settings.rates.sample(random);
         let planned = settings.planned.iter().position(|planned| (planned.matches)(burst));
         planned.map(|index| settings.planned.remove(index).fault).or(drawn)

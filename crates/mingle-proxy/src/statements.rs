@@ -1,8 +1,8 @@
-//! The statements that a client sends to PostgreSQL, and in how many round trips.
+//! The statements that a client sends to PostgreSQL, by round trip.
 //!
-//! The frontend's messages of PostgreSQL's protocol: a byte for the kind, the length as 32 bits, the
-//! rest. Of them `Parse` gives a statement a name, `Bind` says which one follows, `Execute` runs it,
-//! and `Query` is one by itself.
+//! The frontend's messages of PostgreSQL's protocol have a byte for the kind, the length as 32
+//! bits, and the contents. `Parse` gives a statement a name, `Bind` names the statement that
+//! follows, `Execute` runs it, and `Query` is a statement by itself.
 
 use std::collections::HashMap;
 use std::io::Result;
@@ -15,8 +15,8 @@ use crate::{Fault, Proxy};
 /// The statements of one round trip, in order.
 pub type Trip = Vec<String>;
 
-/// Sees what clients of one process send; a round trip is a burst, so each must be sent whole, as by
-/// a client on one thread.
+/// A recorder of the bytes that clients of one process send. A round trip is a burst, so each must
+/// be sent whole, as a client on one thread does.
 ///
 /// ```
 /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,7 +42,7 @@ pub type Trip = Vec<String>;
 /// # }
 /// ```
 pub struct Watch {
-    /// What clients connect to.
+    /// The proxy to which clients connect.
     pub proxy: Proxy,
     bursts: Arc<Mutex<Vec<Vec<u8>>>>,
     /// Statements by name.
@@ -50,7 +50,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A proxy that looks at what it passes on to this server.
+    /// Starts a proxy in front of this server that records the bytes passed on.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Watch {
         let proxy = Proxy::start(server, 1).await?;
         let bursts: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
         let seen = bursts.clone();
-        // A fault that matches nothing is shown every burst.
+        // A fault that matches nothing sees every burst.
         let look = move |burst: &[u8]| {
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(burst.to_vec());
             false
@@ -68,7 +68,7 @@ impl Watch {
         Ok(Self { proxy, bursts, prepared: HashMap::new() })
     }
 
-    /// What was sent since the last time, without what only prepares statements.
+    /// Returns the statements sent since the last call, without those that only prepare statements.
     pub fn take(&mut self) -> Vec<Trip> {
         let bursts =
             std::mem::take(&mut *self.bursts.lock().unwrap_or_else(PoisonError::into_inner));
@@ -97,7 +97,7 @@ impl Watch {
     }
 }
 
-/// The first message: its kind, what it holds, and what follows it.
+/// Returns the first message: its kind, its contents, and the bytes after it.
 fn message(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (kind, rest) = bytes.split_first()?;
     let length = u32::from_be_bytes(*rest.first_chunk()?) as usize;
@@ -105,7 +105,7 @@ fn message(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*kind, body.get(4..)?, rest))
 }
 
-/// A text that ends with a zero, and what follows it.
+/// Returns a text that ends with a zero byte, and the bytes after it.
 fn text(bytes: &[u8]) -> (String, &[u8]) {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let rest = bytes.get(end + 1..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a client and a server see of each other through a proxy that misbehaves as told.
+//! Tests of the client's and the server's view through a proxy with faults.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,7 +10,7 @@ use mingle_proxy::{Delay, Fault, Proxy, Rates};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// No wait of these tests is longer, however slow the machine.
+/// The maximum wait in these tests, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that answers each line with `NAME: LINE`, and keeps all bytes that it has read.
@@ -69,7 +69,7 @@ impl Client {
         self.stream.get_mut().write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// One line; `None` if the connection has ended, in order or not.
+    /// Receives one line; `None` if the connection has ended, in order or not.
     async fn receive(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = tokio::time::timeout(PATIENCE, self.stream.read_line(&mut line));
@@ -148,14 +148,14 @@ async fn a_delay_is_one_of_time_and_not_of_throughput() {
     let begun = Instant::now();
     for line in 0..LINES {
         client.send(&format!("{line}\n")).await;
-        // Each is a burst of its own.
+        // Each line is a separate burst.
         until("the line is read", || proxy.counts().bursts == line as u64 + 2).await;
     }
     for line in 0..LINES {
         assert_eq!(client.receive().await, Some(format!("a: {line}\n")), "the order is kept");
     }
     assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
-    // One after the other they would take fifty round trips.
+    // One after the other, they would take fifty round trips.
     assert!(begun.elapsed() < round_trip * LINES as u32 / 2, "{:?}", begun.elapsed());
 }
 
@@ -167,7 +167,7 @@ async fn each_direction_has_its_delay() {
     for (to_server, to_client) in [(slow, Delay::default()), (Delay::default(), slow)] {
         proxy.set_delays(to_server, to_client);
         let mut is_read_early = false;
-        // On a slow machine anything may take long, but not each time.
+        // On a slow machine any round can be slow, but not every one.
         for _ in 0..20 {
             let mut client = Client::connect(&proxy).await.unwrap();
             let (begun, before) = (Instant::now(), server.has_read().len());
@@ -242,7 +242,7 @@ async fn a_request_is_cut_in_the_middle() {
         let read = server.has_read().split_off("another\n".len());
         assert!(request.starts_with(&read) && !read.is_empty() && read != request, "{read:?}");
         lengths.insert(read.len());
-        // Only once.
+        // The fault occurs only once.
         assert!(Client::connect(&proxy).await.unwrap().ask(request).await.is_some());
     }
     assert!(lengths.len() > 5, "{lengths:?}");
@@ -283,7 +283,7 @@ async fn a_connection_hangs_and_goes_on() {
     let begun = Instant::now();
     client.send("one\n").await;
     until("it hangs", || proxy.counts().hangs == 1).await;
-    // Others do not, but that a slow machine may have slept through it.
+    // Other connections do not hang, unless a slow machine slept through the hang.
     assert!(other.ask("other\n").await.is_some());
     if begun.elapsed() < time {
         assert!(!server.has_read().contains("one"));
@@ -304,7 +304,7 @@ async fn a_connection_hangs_and_goes_on() {
     assert_eq!(last.receive().await, None, "what hangs can be cut");
 }
 
-/// Sends lines, each on a connection that lasts until it breaks; says which were answered.
+/// Sends lines, each on a connection that lasts until it breaks. Returns which were answered.
 async fn answered(seed: u64, rates: Rates) -> (Vec<bool>, mingle_proxy::Counts) {
     let server = LineServer::start("a").await;
     let proxy = Proxy::start(server.address, seed).await.unwrap();

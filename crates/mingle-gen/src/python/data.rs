@@ -6,11 +6,11 @@ use mingle_model::Name;
 use super::names::{CODEC, Names};
 use super::{Context, comment, doc};
 
-/// A field: its name in the program, that of the attribute, its type, and its codec.
+/// A field: its name in the program, the name of its attribute, its type, and its codec.
 type Attribute = (Name, String, String, String);
 
 impl Context<'_> {
-    /// A kind of object: a handle that holds the key, and the fields that are read.
+    /// Generates a kind of object: a handle that holds the key, and the fields that are read.
     pub(super) fn handle(&self, docs: &str, object: &Object) -> String {
         let name = &object.name.name;
         let declared = &self.declared.program.schema().objects[name];
@@ -74,7 +74,7 @@ class {ident}:
         fields.into_iter().map(attribute).collect()
     }
 
-    /// A struct, with its fields in their order.
+    /// Generates a struct, with its fields in their order.
     pub(super) fn record(&self, docs: &str, written: &Struct) -> String {
         let name = &written.name.name;
         let about = doc("    ", docs, &format!("The struct `{name}`."));

@@ -11,10 +11,10 @@
 //!
 //! # Choices
 //!
-//! - A `time` is a `datetime` with a time zone. What is further off than those reach is an
-//!   `ExactTime`, a datetime that remembers.
+//! - A `time` is a `datetime` with a time zone. A time outside the range of `datetime` is an
+//! `ExactTime`, a datetime that keeps the exact value.
 //! - Handles and structs are frozen, so they can be keys of dictionaries.
-//! - All that is not for the caller begins with an underscore.
+//! - All names that are not for the caller begin with an underscore.
 
 mod client;
 mod data;
@@ -43,7 +43,8 @@ struct Context<'a> {
     origin: String,
 }
 
-/// The client for a program; none if that has errors. `origin` says where the program comes from.
+/// Returns the client for a program; none if the program has errors. `origin` says where the
+/// program comes from.
 ///
 /// # Examples
 ///
@@ -58,7 +59,7 @@ pub fn text(checked: &Checked, origin: &str) -> Option<String> {
     text_with(checked, origin, Runtime::Embedded)
 }
 
-/// As [`text`], with the runtime where that is wanted.
+/// Returns the client as [`text`] does, with the runtime in the place given by `runtime`.
 pub fn text_with(checked: &Checked, origin: &str, runtime: Runtime) -> Option<String> {
     let declared = Declared::of(checked)?;
     let types = Names::of_types(declared.type_names());
@@ -89,7 +90,7 @@ impl Context<'_> {
     }
 }
 
-/// A doc comment as the first statement of what it documents.
+/// Returns a doc comment as a docstring: the first statement of the documented class or method.
 fn doc(indent: &str, text: &str, otherwise: &str) -> String {
     let text = if text.is_empty() { otherwise } else { text };
     let mut lines = doc_lines(text);
@@ -98,7 +99,7 @@ fn doc(indent: &str, text: &str, otherwise: &str) -> String {
     }
     let text = lines.join("\n").replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
     let text = match text.strip_suffix('"') {
-        // The quote is escaped already where an odd number of backslashes stands before it.
+        // An odd number of backslashes before the quote already escapes it.
         Some(before) if before.chars().rev().take_while(|c| *c == '\\').count() % 2 == 0 => {
             format!("{before}\\\"")
         }
@@ -109,7 +110,7 @@ fn doc(indent: &str, text: &str, otherwise: &str) -> String {
     format!("{indent}\"\"\"{text}{end}\"\"\"\n")
 }
 
-/// A comment that documents a field.
+/// Returns a comment that documents a field.
 fn comment(indent: &str, text: &str, otherwise: &str) -> String {
     let text = if text.is_empty() { otherwise } else { text };
     let line = |line: &String| format!("{indent}#: {line}").trim_end().to_owned() + "\n";

@@ -1,8 +1,8 @@
 //! Names of a program as names of Python.
 //!
-//! Python takes names that look alike for one (NFKC), so they are brought into that form before it
-//! is seen whether two are one. Names that begin with two underscores mean something else in a
-//! class, so they begin with one.
+//! Python treats names that look alike as equal (NFKC), so names are normalized to that form before
+//! they are compared. A name with two leading underscores has a special meaning in a class, so it
+//! gets one.
 
 use mingle_model::Name;
 use unicode_normalization::UnicodeNormalization;
@@ -26,12 +26,12 @@ impl Names {
         Self(names::Names::assign(names, &Style { convert, valid, reserved: &reserved }))
     }
 
-    /// Names of transactions, beside which a class has types.
+    /// Assigns the names of transactions; their class also uses the names of types.
     pub(super) fn of_methods<'a>(names: impl Iterator<Item = &'a Name>, types: &Self) -> Self {
         Self::of_members(names, types, &["close", "session", "show", "with_session"])
     }
 
-    /// Names of fields, beside which a class has types.
+    /// Assigns the names of fields; their class also uses the names of types.
     pub(super) fn of_fields<'a>(names: impl Iterator<Item = &'a Name>, types: &Self) -> Self {
         Self::of_members(names, types, &[])
     }
@@ -131,7 +131,7 @@ fn normal(name: &str) -> String {
     name.nfkc().collect()
 }
 
-/// Something that is a name in Python, keywords included.
+/// Returns a valid name in Python; keywords count as valid.
 fn valid(name: String) -> String {
     let name = of_identifier_characters(&normal(&name));
     match name.strip_prefix("__") {

@@ -21,7 +21,7 @@ pub(super) fn declared() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The runtime as a module of its own.
+/// Returns the runtime as a separate module.
 pub fn runtime() -> String {
     format!(
         "\"\"\"The runtime of the clients that `mingle gen python --runtime import` writes.\"\"\"
@@ -33,8 +33,8 @@ __version__ = \"{VERSION}\"
     )
 }
 
-/// What a client with this code imports: of the language's library, and of the package, whose public
-/// names it hands on.
+/// Returns the imports of a client with this code: from the language's library, and from the
+/// package, whose public names it exports again.
 pub(super) fn imports(code: &str) -> String {
     let used: BTreeSet<&str> = words(code, is_part).collect();
     let mut text = String::new();
@@ -46,7 +46,7 @@ pub(super) fn imports(code: &str) -> String {
         if name.starts_with('_') {
             return used.contains(name).then(|| format!("    {name},\n"));
         }
-        // This form hands a name on.
+        // This form of import exports the name again.
         Some(format!("    {name} as {name},\n"))
     });
     let names: String = names.collect();
@@ -55,7 +55,7 @@ pub(super) fn imports(code: &str) -> String {
     )
 }
 
-/// An import of the language's library, without what is not used.
+/// Returns an import of the language's library, without unused names.
 fn library(line: &str, used: &BTreeSet<&str>) -> Option<String> {
     if line.is_empty() || line.starts_with("from __future__") {
         return Some(line.to_owned());

@@ -6,7 +6,7 @@ use super::Context;
 use super::names::CODEC;
 
 impl Context<'_> {
-    /// The type of a value that is received, or stands in a struct.
+    /// Returns the type of a value that is received, or that is in a struct.
     pub(super) fn received(&self, value_type: &Type) -> String {
         match value_type {
             Type::Bool => "bool".to_owned(),
@@ -21,7 +21,7 @@ impl Context<'_> {
         }
     }
 
-    /// The type of a parameter: what is more than its codec needs is let in.
+    /// Returns the type of a parameter: it accepts more than its codec needs.
     pub(super) fn taken(&self, value_type: &Type) -> String {
         match value_type {
             Type::Option(inner) => optional(inner, &self.taken(inner)),
@@ -72,13 +72,14 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a dictionary takes values of a type as keys, and finds each of them: not lists, and
-    /// a NaN is not equal to itself. A struct in a list ends the search, so this ends.
+    /// True if a dictionary accepts values of a type as keys, and finds each of them. Lists are not
+    /// accepted, and a NaN is not equal to itself. The recursion ends because a struct in a list
+    /// stops it.
     fn is_hashed(&self, value_type: &Type) -> bool {
         match value_type {
             Type::Float | Type::List(_) => false,
             Type::Option(inner) => self.is_hashed(inner),
-            // One that holds itself does so in an option.
+            // A struct that holds itself does so in an option.
             Type::Struct(name) => {
                 let fields = &self.declared.program.schema().structs[name].fields;
                 fields.iter().all(|(_, field)| {

@@ -9,7 +9,7 @@ use super::names::Names;
 use super::{Context, allowed, doc};
 
 impl Context<'_> {
-    /// A kind of object: a handle that holds the key.
+    /// Generates a kind of object: a handle that holds the key.
     pub(super) fn handle(&self, docs: &str, object: &Object) -> TokenStream {
         let kind = &*object.name.name;
         let declared = &self.program.schema().objects[kind];
@@ -52,7 +52,7 @@ impl Context<'_> {
         }
     }
 
-    /// A struct, with its fields in their order.
+    /// Generates a struct, with its fields in their order.
     pub(super) fn record(&self, docs: &str, written: &Struct) -> TokenStream {
         let name = &written.name.name;
         let ident = self.types.ident(name);
@@ -93,7 +93,7 @@ impl Context<'_> {
     }
 }
 
-/// Gives a handle's key back, under its name in the program.
+/// Generates the method that returns a handle's key, named as in the program.
 fn accessor(
     ident: &proc_macro2::Ident,
     docs: &str,
@@ -115,7 +115,7 @@ fn accessor(
     }
 }
 
-/// A field that serde calls as the program does.
+/// Returns the attribute that makes serde use the field's name in the program.
 fn renamed(field: &Name, ident: &str) -> Option<TokenStream> {
     let written = ident.strip_prefix("r#").unwrap_or(ident);
     (*written != **field).then(|| {

@@ -10,7 +10,7 @@ use super::names::Names;
 use super::{Context, allowed, doc};
 
 impl Context<'_> {
-    /// The type whose methods are the transactions.
+    /// Generates the type whose methods are the transactions.
     pub(super) fn database(&self) -> TokenStream {
         let docs = format!(
             " The program {} over its stores: a method for each transaction.",

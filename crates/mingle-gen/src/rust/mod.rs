@@ -5,8 +5,8 @@
 //! - `data`: handles and structs, with their conversions;
 //! - `database`: the program over its stores, with a method for each transaction.
 //!
-//! All paths are absolute, so that nothing where the code stands can change what they mean; what
-//! they lead to is in `mingle::typed`.
+//! All paths are absolute, so the surrounding code cannot change their meaning. They lead to items
+//! in `mingle::typed`.
 
 mod data;
 mod database;
@@ -22,15 +22,15 @@ use crate::declared::Declared;
 use crate::lines::doc_lines;
 use names::Names;
 
-/// What the generator knows of a program.
+/// The program data that the generator uses.
 struct Context<'a> {
     program: &'a Program,
-    /// Objects and structs as they are written, with their doc comments.
+    /// Objects and structs as written, with their doc comments.
     objects: Vec<(&'a str, &'a Object)>,
     structs: Vec<(&'a str, &'a Struct)>,
     /// Names of objects and structs, which share one namespace.
     types: Names,
-    /// What the program is called in messages and comments.
+    /// The name of the program in messages and comments.
     origin: &'a str,
 }
 
@@ -42,8 +42,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The items that stand for a program; none if it has errors. `origin` says where the program
-/// comes from, for doc comments.
+/// Returns the items generated for a program; none if it has errors. `origin` says where the
+/// program comes from, for doc comments.
 ///
 /// # Examples
 ///
@@ -62,19 +62,19 @@ pub fn items(checked: &Checked, origin: &str) -> Option<TokenStream> {
     Some(quote! { #database #(#objects)* #(#structs)* })
 }
 
-/// Items as [`items`] gives them, laid out as a file.
+/// Returns the items of [`items`], laid out as a file.
 ///
 /// # Panics
 ///
-/// When they are something else, and no Rust.
+/// If they are not valid Rust.
 #[cfg(feature = "text")]
 pub fn text(items: TokenStream) -> String {
     let file = syn::parse2(items).expect("what is generated is Rust");
     prettyplease::unparse(&file)
 }
 
-/// What generated items need not keep to: whether all of them are used, and how the program's names
-/// are written, is not up to the host.
+/// Returns the lint exceptions of generated items: the host does not decide whether all items are
+/// used, or how the program's names are written.
 fn allowed() -> TokenStream {
     quote! {
         #[allow(
@@ -83,7 +83,7 @@ fn allowed() -> TokenStream {
     }
 }
 
-/// A doc comment, or `otherwise` where there is none.
+/// Returns a doc comment, or `otherwise` if there is none.
 fn doc(text: &str, otherwise: &str) -> TokenStream {
     let text = if text.is_empty() { otherwise } else { text };
     let lines = doc_lines(text).into_iter().map(|line| format!(" {line}"));

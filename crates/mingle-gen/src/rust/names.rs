@@ -1,15 +1,15 @@
 //! Names of a program as names of Rust.
 //!
-//! A name is brought into Rust's case, unless two would then be one. Words that Rust reserves are
-//! written raw; the few that cannot be, and what the generated code defines itself, get an
-//! underscore.
+//! A name is converted to Rust's case, unless two names would then be equal. Words that Rust
+//! reserves are written raw. The few words that cannot be raw, and the names that the generated
+//! code defines itself, get an underscore.
 
 use mingle_model::Name;
 use proc_macro2::{Ident, Span};
 
 use crate::names::{self, Style, of_identifier_characters, pascal_case, snake_case};
 
-/// Types of Rust that generated code names without a path, and its own.
+/// Types of Rust that generated code names without a path, and the types that it defines.
 const TYPES: &[&str] = &["Database", "bool", "i64", "f64", "u8", "str"];
 
 /// Methods that the generated database has beside the transactions.
@@ -43,7 +43,7 @@ impl Names {
         Self(names::Names::assign(names, &Style { convert, valid, reserved: &reserved }))
     }
 
-    /// The name in Rust of one of these.
+    /// Returns the Rust identifier of a name.
     pub(super) fn ident(&self, name: &Name) -> Ident {
         let text = self.0.of(name);
         if is_keyword(text) {
@@ -54,7 +54,7 @@ impl Names {
     }
 }
 
-/// Something that is a name in Rust: raw, if need be.
+/// Returns a valid name in Rust: raw, if necessary.
 fn valid(name: String) -> String {
     let mut name = of_identifier_characters(&name);
     if matches!(&*name, "_" | "self" | "Self" | "super" | "crate") {

@@ -9,13 +9,13 @@ use quote::quote;
 use super::Context;
 
 impl Context<'_> {
-    /// The type of a value that is owned: of a field, or of a result.
+    /// Returns the type of an owned value: of a field, or of a result.
     pub(super) fn owned(&self, value_type: &Type) -> TokenStream {
         self.owned_in(value_type, &BTreeSet::new())
     }
 
-    /// As [`Self::owned`], with a box around structs of which the field is itself a part: Rust
-    /// needs to know how large they are.
+    /// Returns the type as [`Self::owned`] does, with a box around structs that contain the field's
+    /// own struct: Rust needs to know their size.
     fn owned_in(&self, value_type: &Type, boxed: &BTreeSet<&Name>) -> TokenStream {
         match value_type {
             Type::Bool => quote!(bool),
@@ -40,7 +40,7 @@ impl Context<'_> {
                 let inner = self.owned_in(inner, boxed);
                 quote!(::std::option::Option<#inner>)
             }
-            // Its items stand elsewhere.
+            // A list stores its items elsewhere.
             Type::List(inner) => {
                 let inner = self.owned(inner);
                 quote!(::std::vec::Vec<#inner>)
@@ -48,14 +48,14 @@ impl Context<'_> {
         }
     }
 
-    /// The type of a field of a struct.
+    /// Returns the type of a struct's field.
     pub(super) fn of_field(&self, owner: &Name, value_type: &Type) -> TokenStream {
         let structs = &self.program.schema().structs;
         let boxed = structs.keys().filter(|name| self.reaches(name, owner)).collect();
         self.owned_in(value_type, &boxed)
     }
 
-    /// The type of a parameter: borrowed where a copy would cost something.
+    /// Returns the type of a parameter: borrowed if a copy would cost something.
     pub(super) fn borrowed(&self, value_type: &Type) -> TokenStream {
         match value_type {
             Type::String => quote!(&str),
@@ -76,7 +76,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a value of struct `from` holds one of struct `to` without a list between.
+    /// True if a value of struct `from` holds one of struct `to` without a list between them.
     fn reaches(&self, from: &Name, to: &Name) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![from];
@@ -92,7 +92,7 @@ impl Context<'_> {
         false
     }
 
-    /// Whether values of a type are ordered and hashed by Rust: floats are not.
+    /// True if Rust can order and hash values of a type: floats have neither.
     pub(super) fn is_total(&self, name: &Name) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![name];
@@ -112,7 +112,7 @@ impl Context<'_> {
     }
 }
 
-/// The struct that a value of this type holds, in an option or by itself.
+/// Returns the struct that a value of this type holds, in an option or directly.
 fn held(value_type: &Type) -> Option<&Name> {
     match value_type {
         Type::Struct(name) => Some(name),

@@ -26,7 +26,7 @@ const IN_USE: [&str; 15] = [
 ];
 
 impl Context<'_> {
-    /// A kind of object: a handle that holds the key, and the fields that are read.
+    /// Generates a kind of object: a handle that holds the key, and the fields that are read.
     pub(super) fn handle(&self, docs: &str, object: &Object) -> String {
         let name = &object.name.name;
         let declared = &self.declared.program.schema().objects[name];
@@ -114,7 +114,7 @@ impl Context<'_> {
         all.into_iter().map(property).collect()
     }
 
-    /// A struct, with its fields in their order.
+    /// Generates a struct, with its fields in their order.
     pub(super) fn record(&self, docs: &str, written: &Struct) -> String {
         let name = &written.name.name;
         let declared = &self.declared.program.schema().structs[name];
@@ -159,8 +159,8 @@ impl Context<'_> {
         text
     }
 
-    /// Uses what not every program does, so that no tool complains; what is in this file of the runtime
-    /// as well.
+    /// Generates uses of the declarations that not every program uses, so that no tool complains.
+    /// Those of the runtime are included if it is in this file.
     pub(super) fn all_used(&self, has_runtime: bool) -> String {
         let mut all = Vec::new();
         for (_, object) in &self.declared.objects {

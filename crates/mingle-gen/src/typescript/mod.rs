@@ -7,16 +7,16 @@
 //! - `runtime.ts`: the code shared by all programs;
 //! - `package`: the runtime as a package, and a client's imports from it.
 //!
-//! One file without dependencies: an ES module, for whatever has `fetch`. Its syntax is such that
-//! taking out the types makes it JavaScript.
+//! One file without dependencies: an ES module for any platform with `fetch`. Removing the types
+//! from its syntax turns it into JavaScript.
 //!
 //! # Choices
 //!
-//! - An `int` is a `bigint`, since numbers lose what is beyond 2^53, and a type that is now this,
-//!   now that cannot be added to anything. A parameter takes a `number` too.
-//! - A `time` is a `Date`. What dates do not hold, parts of a millisecond or what is further off, is an
-//!   `ExactTime`, a date that remembers.
-//! - All that is not for the caller is called `$…`: no name of a program is.
+//! - An `int` is a `bigint`, since a `number` loses precision beyond 2^53, and a value of a union
+//! of both types cannot be added to anything. A parameter accepts a `number` too.
+//! - A `time` is a `Date`. A time that dates cannot hold (fractions of a millisecond, or outside
+//! their range) is an `ExactTime`, a date that keeps the exact value.
+//! - All names that are not for the caller begin with `$`: no name of a program does.
 
 mod client;
 mod data;
@@ -44,7 +44,8 @@ struct Context<'a> {
     origin: String,
 }
 
-/// The client for a program; none if that has errors. `origin` says where the program comes from.
+/// Returns the client for a program; none if the program has errors. `origin` says where the
+/// program comes from.
 ///
 /// # Examples
 ///
@@ -59,7 +60,7 @@ pub fn text(checked: &Checked, origin: &str) -> Option<String> {
     text_with(checked, origin, Runtime::Embedded)
 }
 
-/// As [`text`], with the runtime where that is wanted.
+/// Returns the client as [`text`] does, with the runtime in the place given by `runtime`.
 pub fn text_with(checked: &Checked, origin: &str, runtime: Runtime) -> Option<String> {
     let declared = Declared::of(checked)?;
     let types = Names::of_types(declared.type_names());
@@ -92,7 +93,7 @@ impl Context<'_> {
     }
 }
 
-/// A doc comment.
+/// Returns a doc comment.
 fn doc(indent: &str, text: &str, otherwise: &str) -> String {
     let text = if text.is_empty() { otherwise } else { text };
     let lines: Vec<String> =

@@ -9,7 +9,8 @@ use crate::shared::{VERSION, without_texts, words};
 /// The name of the package.
 const PACKAGE: &str = "mingle-client";
 
-/// What a client of its own has instead, since it knows the stores.
+/// The replacement of the runtime's declaration in a client with its own runtime, since it knows
+/// the stores.
 const EARLY_OPTIONS: &str = "\
 /** How one transaction is called whose answer shall come early. */
 export interface EarlyOptions extends $EarlyOptions {
@@ -40,7 +41,7 @@ impl Declaration {
         !self.name.starts_with('$')
     }
 
-    /// The name as it is imported or exported.
+    /// Returns the name in the form in which it is imported or exported.
     fn shown(&self) -> String {
         let is_type = matches!(self.word, "interface" | "type");
         format!("{}{}", if is_type { "type " } else { "" }, self.name)
@@ -55,7 +56,7 @@ fn declarations() -> impl Iterator<Item = Declaration> {
     RUNTIME.lines().filter_map(Declaration::of)
 }
 
-/// The runtime as a module of its own, which exports what clients use.
+/// Returns the runtime as a separate module, which exports the names that clients use.
 pub fn runtime() -> String {
     let mut text = format!(
         "// The runtime of the clients that `mingle gen typescript --runtime import` writes: mingle {VERSION}.
@@ -74,7 +75,7 @@ export type Store = string;
     text
 }
 
-/// What a client with this code needs of the package, and hands on to its users.
+/// Returns the imports from the package of a client with this code, and its exports for its users.
 pub(super) fn imports(code: &str) -> String {
     let is_comment =
         |line: &&str| ["/**", "*", "//"].iter().any(|start| line.trim_start().starts_with(start));
@@ -103,7 +104,7 @@ export {{
     )
 }
 
-/// A line for each name.
+/// Returns a line for each name.
 fn list(names: impl Iterator<Item = String>) -> String {
     names.fold(String::new(), |mut text, name| {
         writeln!(text, "  {name},").expect("a string can be written to");

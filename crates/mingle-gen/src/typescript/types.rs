@@ -7,7 +7,7 @@ use mingle_model::{FieldType, Type};
 use super::Context;
 
 impl Context<'_> {
-    /// The type of a value that is received, or stands in a struct.
+    /// Returns the type of a value that is received, or that is in a struct.
     pub(super) fn received(&self, value_type: &Type) -> String {
         match value_type {
             Type::Bool => "boolean".to_owned(),
@@ -22,7 +22,7 @@ impl Context<'_> {
         }
     }
 
-    /// The type of a parameter: what is more than its codec needs is let in.
+    /// Returns the type of a parameter: it accepts more than its codec needs.
     pub(super) fn taken(&self, value_type: &Type) -> String {
         match value_type {
             Type::Int => "number | bigint".to_owned(),
@@ -35,8 +35,8 @@ impl Context<'_> {
         }
     }
 
-    /// True if values of a type hold integers, which are taken as numbers too. Those in the keys of refs
-    /// are not looked at: a handle holds its key as it is received.
+    /// True if values of a type hold integers, which are also accepted as numbers. Integers in the
+    /// keys of refs are ignored: a handle holds its key in the received form.
     pub(super) fn has_int(&self, value_type: &Type) -> bool {
         let (mut seen, mut next) = (BTreeSet::new(), vec![value_type]);
         while let Some(one) = next.pop() {

@@ -1,9 +1,9 @@
-//! Whatever doc comments and file names hold, the code outside of comments is the same.
+//! The code outside of comments is the same for every content of doc comments and file names.
 
 use mingle_gen::{python, rust, typescript};
 use mingle_lang::{Checked, check};
 
-/// What ends comments, strings or lines in some language, or hides what is there.
+/// Texts that end comments, strings or lines in some language, or hide the text around them.
 const PIECES: [&str; 26] = [
     "*/",
     "/*",
@@ -33,7 +33,7 @@ const PIECES: [&str; 26] = [
     "--",
 ];
 
-/// A generator that is good enough for this (Knuth's MMIX constants).
+/// A random generator of sufficient quality for this test (Knuth's MMIX constants).
 struct Random(u64);
 
 impl Random {
@@ -48,9 +48,9 @@ impl Random {
     }
 }
 
-/// A program with this doc comment wherever one may stand.
+/// Returns a program with this doc comment in every place that allows one.
 fn program(docs: &str) -> Checked {
-    // A return alone ends a line, and with it a comment.
+    // A carriage return alone ends a line, and so a comment.
     let docs = docs.split(['\n', '\r']);
     let docs: Vec<String> = docs.map(|line| format!("/// {line}\n")).collect();
     let docs = docs.concat();
@@ -62,7 +62,7 @@ fn program(docs: &str) -> Checked {
     checked
 }
 
-/// TypeScript without comments and blank lines.
+/// Returns TypeScript without comments and blank lines.
 fn typescript_code(text: &str) -> String {
     let mut code = String::new();
     let (first, mut rest) = text.split_once('\n').expect("there are lines");
@@ -76,7 +76,7 @@ fn typescript_code(text: &str) -> String {
     squeeze(&code, "//")
 }
 
-/// Python without comments, docstrings and blank lines.
+/// Returns Python without comments, docstrings and blank lines.
 fn python_code(text: &str) -> String {
     let (mut code, mut is_inside) = (String::new(), false);
     for line in text.split('\n') {
@@ -98,7 +98,7 @@ fn python_code(text: &str) -> String {
 
 const QUOTES: &str = "\"\"\"";
 
-/// Where a docstring ends. A backslash takes what follows it along.
+/// Returns the end of a docstring. A backslash escapes the character after it.
 fn end_of(text: &str) -> Option<usize> {
     let mut places = text.char_indices();
     while let Some((place, found)) = places.next() {
@@ -112,7 +112,8 @@ fn end_of(text: &str) -> Option<usize> {
     None
 }
 
-/// The lines that are neither blank nor a comment. Every character that ends a line in some language counts.
+/// Returns the lines that are neither blank nor a comment. Every character that ends a line in some
+/// language counts.
 fn squeeze(code: &str, comment: &str) -> String {
     let ends =
         |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
@@ -121,7 +122,7 @@ fn squeeze(code: &str, comment: &str) -> String {
     kept.collect::<Vec<_>>().join("\n")
 }
 
-/// Rust without doc comments.
+/// Returns Rust without doc comments.
 fn rust_code(text: &str) -> String {
     assert!(!text.contains('\r'), "a bare return in a doc comment is an error of Rust's");
     let kept = text.lines().filter(|line| !line.trim().starts_with("///"));

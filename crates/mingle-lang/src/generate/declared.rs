@@ -18,8 +18,8 @@ pub const KEYS: [&str; 3] = ["a", "b", "c"];
 const FIELDS: [&str; 17] =
     ["n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h", "t", "w", "y"];
 
-/// Kinds of object with a key of each type that is not a string, the key's field and its type. The
-/// kind of index `i` lives in the store of index `i`, modulo how many stores there are.
+/// Kinds of object with a key of each type that is not a string, with the key's field and its type.
+/// The kind of index `i` lives in the store of index `i`, modulo the number of stores.
 pub(super) const KEYED: [(&str, &str, &str); 6] = [
     ("Number", "number", "int"),
     ("Seat", "place", "Place"),
@@ -29,7 +29,7 @@ pub(super) const KEYED: [(&str, &str, &str); 6] = [
     ("Raw", "raw", "bytes"),
 ];
 
-/// The index of a field of every kind of object.
+/// Returns the index of a field of every kind of object.
 ///
 /// # Panics
 ///
@@ -38,8 +38,8 @@ pub fn field(name: &str) -> u16 {
     FIELDS.iter().position(|field| *field == name).expect("a field of generated programs") as u16
 }
 
-/// The operations of the store of this index, by name: what they do, in the words of the embedded
-/// engine.
+/// Returns the operations of the store of this index, by name, with their implementation for the
+/// embedded engine.
 pub fn operations(store: usize) -> [(&'static str, String); 5] {
     [
         ("size", format!("builtin:size O{store}.e")),
@@ -50,8 +50,8 @@ pub fn operations(store: usize) -> [(&'static str, String); 5] {
     ]
 }
 
-/// The declarations that every generated program starts with: in each store one kind of object
-/// with a field of every type. Some programs have levels of their own.
+/// Returns the declarations that every generated program starts with: in each store one kind of
+/// object with a field of every type. With `has_levels`, the program also declares its own levels.
 pub(super) fn declarations(has_levels: bool) -> String {
     let mut text = String::new();
     if has_levels {
@@ -60,7 +60,7 @@ pub(super) fn declarations(has_levels: bool) -> String {
         text.push_str("level both between linearizable and regional, spare;\n");
     }
     for (index, (store, level)) in STORES.iter().enumerate() {
-        // Its rank is below that of the other store of its level.
+        // The rank of `feed` is below the rank of the other store of its level.
         let level = if has_levels && *store == "feed" { "regional" } else { level };
         writeln!(
             text,

@@ -4,7 +4,7 @@ use super::declared::KEYED;
 use super::{Generator, KEYS, Kind, STORES, Var};
 
 impl Generator {
-    /// A ref to an object of a store, which may depend on what has this rank.
+    /// Returns a ref to an object of a store; the ref may depend on stores up to this rank.
     pub(super) fn reference(&mut self, store: usize, rank: usize, depth: usize) -> String {
         let fits = |var: &&Var| var.kind == Kind::Ref(store) && var.rank <= rank;
         let vars: Vec<String> = self.vars.iter().filter(fits).map(|var| var.name.clone()).collect();
@@ -25,7 +25,7 @@ impl Generator {
         }
     }
 
-    /// An expression that depends on stores up to this rank.
+    /// Returns an expression that depends on stores up to this rank.
     pub(super) fn expr(&mut self, kind: Kind, rank: usize, depth: usize) -> String {
         let fits = |var: &&Var| var.kind == kind && var.rank <= rank;
         let vars: Vec<String> = self.vars.iter().filter(fits).map(|var| var.name.clone()).collect();
@@ -35,7 +35,7 @@ impl Generator {
         if self.endorses && depth > 0 && rank < STORES.len() && self.random.one_in(3) {
             return self.endorsement(kind, rank, depth - 1);
         }
-        // A read needs a store that is not stronger than what is around.
+        // A read needs a store that is not stronger than its context.
         let around = self.around();
         let stores: Vec<usize> = (0..STORES.len())
             .filter(|store| self.rank(*store) <= rank && self.rank(*store) >= around)
@@ -51,12 +51,12 @@ impl Generator {
         if depth == 0 { self.literal(kind) } else { self.local(kind, rank, depth - 1) }
     }
 
-    /// Whether a store may be read: what is endorsed is read before anything is written.
+    /// True if a store may be read: endorsed expressions are read before any write.
     pub(super) fn may_read(&self, store: usize) -> bool {
         !(self.is_endorsed && self.written.contains(&store))
     }
 
-    /// Something endorsed: it may depend on weaker stores than what it stands for.
+    /// Returns an endorsement: its expression may depend on weaker stores than its rank allows.
     fn endorsement(&mut self, kind: Kind, rank: usize, depth: usize) -> String {
         let outer = std::mem::replace(&mut self.is_endorsed, true);
         let around = self.around();
@@ -131,7 +131,7 @@ impl Generator {
         }
     }
 
-    /// An object of a store whose key is no string, and the field of its key.
+    /// Returns an object of a store whose key is no string, and the field of its key.
     pub(super) fn keyed(&mut self, store: usize, rank: usize) -> (String, &'static str) {
         let kinds: Vec<usize> =
             (0..KEYED.len()).filter(|index| index % STORES.len() == store).collect();
@@ -181,7 +181,7 @@ impl Generator {
         }
     }
 
-    /// A query of a store that gives this kind of value, if one may be asked here.
+    /// Returns a query of a store with this kind of result, if the query is allowed here.
     fn query(&self, kind: Kind, store: usize, object: &str) -> Option<String> {
         let query = match kind {
             Kind::Int if self.may_fail(store) => "size",

@@ -1,10 +1,10 @@
 //! Random programs: well typed, and mostly accepted by the flow rules.
 //!
-//! A program is made as text, so that everything from the lexer on takes part. The generator
-//! keeps to a ranking of the stores, from strong to weak: what it computes has the rank of the
-//! weakest store that it depends on, and reaches only stores of that rank or weaker. That is
-//! stricter than the rules in places, so now and then it departs from it; what the compiler then
-//! rejects is not run.
+//! A program is generated as text, so that it passes through every stage from the lexer on. The
+//! generator keeps to a ranking of the stores, from strong to weak: an expression has the rank of
+//! the weakest store that it depends on, and affects only stores of that rank or weaker. That is
+//! stricter than the rules in places, so the generator sometimes departs from it; programs that the
+//! compiler then rejects are not run.
 
 mod control;
 mod declared;
@@ -39,12 +39,12 @@ enum Kind {
 struct Var {
     name: String,
     kind: Kind,
-    /// The rank up to which it may depend on stores.
+    /// The highest rank of the stores that it may depend on.
     rank: usize,
     mutable: bool,
 }
 
-/// A random transaction called `t`, with its declarations: a whole program.
+/// Returns a whole program: a random transaction called `t`, with its declarations.
 ///
 /// # Examples
 ///
@@ -57,7 +57,7 @@ pub fn program(seed: u64) -> String {
     let mut ranks: Vec<usize> = (0..STORES.len()).collect();
     let is_isolated = random.one_in(6);
     let has_levels = random.one_in(6);
-    // Of two stores of one level either may come first, unless all transactions keep to one order.
+    // Of two stores of one level, either may come first, unless all transactions keep to one order.
     for pair in [(0, 1), (2, 3)] {
         if random.one_in(2) && !is_isolated && !(has_levels && pair.0 == 2) {
             ranks.swap(pair.0, pair.1);
@@ -103,8 +103,8 @@ struct Generator {
     is_endorsed: bool,
     /// Stores that may have been written.
     written: BTreeSet<usize>,
-    /// Rank of each store: its place in the order of visits that is aimed at, from 1. Rank 0 has
-    /// no store.
+    /// The rank of each store: its place in the intended order of visits, from 1. Rank 0 has no
+    /// store.
     ranks: Vec<usize>,
     /// Stores of a lower rank are only read.
     first_written: usize,
@@ -167,7 +167,7 @@ impl Generator {
         self.text.push('\n');
     }
 
-    /// The rank that everything here depends on at least.
+    /// Returns the minimum rank of all values here: they depend at least on their context.
     fn around(&self) -> usize {
         self.context.max(self.returned)
     }
@@ -192,7 +192,7 @@ impl Generator {
         }
     }
 
-    /// Opens a block in a context of this rank.
+    /// Generates a block in a context of this rank.
     fn nested(&mut self, head: &str, rank: usize, bound: Vec<Var>, tail: &str) {
         self.line(head);
         let outer = (self.context, self.vars.len());
@@ -211,7 +211,7 @@ impl Generator {
         format!("_v{}", self.names)
     }
 
-    /// A rank for what is to be computed: not below what is around, mostly.
+    /// Returns a rank for a value: usually not below the rank of the context.
     fn some_rank(&mut self) -> usize {
         let around = self.around();
         let rank = self.random.below(STORES.len() + 1);

@@ -1,11 +1,11 @@
-//! Statements that a mistake in the rules or the splitter would get wrong, and that rarely occur by
-//! chance.
+//! Statements that rarely occur by chance, and that a mistake in the rules or the splitter would
+//! handle wrongly.
 
 use super::{Generator, Kind, STORES, Var};
 
 impl Generator {
-    /// Endorses what is used without endorsement too, or under a condition that may change. Says
-    /// whether there are stores for that.
+    /// Endorses a value that is also used without endorsement, or under a condition that may
+    /// change. Returns true if there are stores for that.
     pub(super) fn endorse_and_use(&mut self) -> bool {
         let around = self.around();
         let stores = 0..STORES.len();

@@ -36,7 +36,7 @@ impl Generator {
         (self.part(kind, at), self.part(kind, at))
     }
 
-    /// `if` as an expression, now and then with an `else if`.
+    /// Returns an `if` expression, sometimes with an `else if`.
     pub(super) fn select(&mut self, kind: Kind, at: (usize, usize)) -> String {
         let condition = self.part(Kind::Bool, at);
         let (one, other) = self.two(kind, at);
@@ -49,7 +49,7 @@ impl Generator {
         format!("(if {condition} {{ {one} }} else {{ {other} }})")
     }
 
-    /// Something computed from values of up to this rank.
+    /// Returns an expression computed from values of up to this rank.
     pub(super) fn local(&mut self, kind: Kind, rank: usize, depth: usize) -> String {
         let at = (rank, depth);
         match kind {
@@ -113,7 +113,7 @@ impl Generator {
             }
             2 => {
                 let (one, other) = self.two(Kind::Int, at);
-                // By a literal it would give no option.
+                // Division by a literal would give no option.
                 format!("({one} / ({other} + 0) ?? 1)")
             }
             3 => format!("twice({})", self.part(Kind::Int, at)),

@@ -3,7 +3,7 @@
 use super::{Generator, Kind, STORES, Var};
 
 impl Generator {
-    /// A store that may be written here, if there is one.
+    /// Returns a store that may be written here, if there is one.
     pub(super) fn written_store(&mut self) -> Option<usize> {
         let around = self.around();
         let stores: Vec<usize> = (0..STORES.len())
@@ -57,7 +57,7 @@ impl Generator {
         self.line(&line);
     }
 
-    /// Writes a value of a type that is rarer than others, or an object whose key is no string.
+    /// Writes a value of a rare type, or an object whose key is no string.
     fn write_value(&mut self, store: usize, object: &str) {
         let rank = self.rank(store);
         let line = match self.random.below(6) {
@@ -74,13 +74,14 @@ impl Generator {
         self.line(&line);
     }
 
-    /// The rank up to which something may depend on stores that may make the transaction fail.
+    /// Returns the highest rank of an expression that may make the transaction fail, if one is
+    /// allowed here.
     pub(super) fn failing_rank(&mut self) -> Option<usize> {
         let limit = self.first_written + 1;
         (self.around() <= limit || self.random.one_in(12)).then_some(limit)
     }
 
-    /// Whether what may fail may be asked of a store here.
+    /// True if an operation of this store may fail here.
     pub(super) fn may_fail(&self, store: usize) -> bool {
         let limit = self.first_written + 1;
         self.rank(store) <= limit && self.around() <= limit

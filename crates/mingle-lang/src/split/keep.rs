@@ -6,18 +6,19 @@ use super::Mutation;
 use super::phases::Phases;
 use crate::flat::{Flat, Kind, Operand, Slot, StmtId};
 
-/// The parts that one phase keeps.
+/// The parts of the program kept by one phase.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
-    /// Statements that it runs; of loops and branches, those that it goes through.
+    /// The statements that the phase runs; for loops and branches, those that it enters.
     pub(crate) run: HashSet<StmtId>,
-    /// Statements in place of which it takes what an earlier phase recorded.
+    /// The statements that the phase does not run: it takes the values that an earlier phase
+    /// recorded.
     pub(crate) replay: BTreeSet<(StmtId, Slot)>,
-    /// Slots that it records as each of these statements assigns them.
+    /// The slots that the phase records when these statements assign them.
     pub(crate) record: BTreeSet<(StmtId, Slot)>,
-    /// Items of loops that it uses.
+    /// The loop items that the phase uses.
     pub(crate) items: HashSet<Slot>,
-    /// Loops of which it needs only the number of rounds.
+    /// The loops of which the phase needs only the number of rounds.
     pub(crate) counted: HashSet<StmtId>,
 }
 
@@ -72,14 +73,16 @@ pub(crate) fn keep(flat: &Flat, phases: &Phases, mutation: Mutation) -> Vec<Kept
     keeping.kept
 }
 
-/// The slots that any phase can compute for itself: they depend on parameters and constants alone.
+/// Returns, for each slot, true if any phase can compute it again: it depends on parameters and
+/// constants alone.
 fn computed_again(flat: &Flat, defs: &[Vec<StmtId>], mutation: Mutation) -> Vec<bool> {
     let mut again: Vec<bool> = (0..flat.slots.len()).map(|slot| slot < flat.param_count).collect();
     if mutation == Mutation::AllComputedAgain {
         again.fill(true);
         return again;
     }
-    // Statements stand behind what they use, but for loops, whose slots have two definitions.
+    // Every statement comes after the statements whose slots it uses, except for loops, whose slots
+    // have two definitions.
     for (_, stmt) in flat.live_statements() {
         let known = |operand: &Operand| operand.slot().is_none_or(|slot| again[slot.index()]);
         match &stmt.kind {
@@ -109,7 +112,7 @@ struct Keeping<'a> {
     defs: Vec<Vec<StmtId>>,
     again: Vec<bool>,
     kept: Vec<Kept>,
-    /// Slots whose value a phase needs.
+    /// Pairs of a slot and a phase that needs the slot's value.
     queue: Vec<(Slot, usize)>,
     wanted: HashSet<(Slot, usize)>,
 }
@@ -124,7 +127,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// Keeps a statement to be run in a phase, with all that it needs there.
+    /// Keeps a statement to be run in a phase, with everything that it needs there.
     fn run(&mut self, id: StmtId, phase: usize) {
         if !self.kept[phase].run.insert(id) {
             return;
@@ -132,9 +135,9 @@ impl Keeping<'_> {
         let flat = self.flat;
         let stmt = flat.get(id);
         match &stmt.kind {
-            // Which of its lists a loop needs depends on which items are used.
+            // The used items decide which of its lists a loop needs.
             Kind::For { .. } => {}
-            // A `return` of another phase only ends this one.
+            // A `return` of another phase only ends this phase.
             Kind::Return { .. } if self.phases.of_stmt[id.index()] != phase => {}
             Kind::If { .. }
                 if self.mutation == Mutation::ConditionNotReplayed
@@ -163,7 +166,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// Makes a slot's value known in a phase, as far as this statement assigns it.
+    /// Makes a slot's value known in a phase, as far as the statement `def` assigns it.
     fn define(&mut self, slot: Slot, def: StmtId, phase: usize) {
         let flat = self.flat;
         if let Kind::For { columns, .. } = &flat.get(def).kind {
@@ -187,10 +190,11 @@ impl Keeping<'_> {
             self.kept[computed].record.insert((def, slot));
             self.run(def, computed);
         }
-        // A value that only a later phase assigns is not read here: the flow rules see to that.
+        // A value that only a later phase assigns is not read here: the flow rules ensure that.
     }
 
-    /// Loops of which no item is used need their number of rounds. Says whether that is news.
+    /// Keeps the number of rounds for each loop without a used item. Returns true if anything
+    /// changed.
     fn count_loops(&mut self) -> bool {
         let flat = self.flat;
         let mut more = false;
@@ -209,7 +213,8 @@ impl Keeping<'_> {
         more
     }
 
-    /// Keeps each `return` behind which a phase has something to do. Says whether that is news.
+    /// Keeps each `return` that is followed by kept statements in a phase. Returns true if anything
+    /// changed.
     fn keep_returns(&mut self) -> bool {
         let flat = self.flat;
         let mut found = Vec::new();
@@ -228,8 +233,9 @@ impl Keeping<'_> {
 }
 
 impl Keeping<'_> {
-    /// Whether a `return` ends this phase. What is read for an endorsement is read whether or not
-    /// the program returns before, unless that is known by then: what decides it may come later.
+    /// True if a `return` ends this phase. Reads for an endorsement run even if the program returns
+    /// before them, unless this phase already knows of the `return`: its condition may be known
+    /// only later.
     fn is_due(&self, id: StmtId, phase: usize) -> bool {
         let mut around = self.flat.ancestors(id);
         !self.phases.phases[phase].before_endorsement
@@ -237,8 +243,8 @@ impl Keeping<'_> {
     }
 }
 
-/// Finds the `return`s in a block behind which something is kept; `after` says whether something
-/// is behind the block.
+/// Finds the `return`s in a block that are followed by kept statements. `after` is true if kept
+/// statements follow the block.
 fn returns_before(
     flat: &Flat,
     block: &[StmtId],

@@ -1,20 +1,20 @@
 //! Splitting a transaction into one phase for each store that it visits (MixT §5.3).
 //!
-//! Every statement of the flattened transaction belongs to one phase: an effect to its store's,
-//! everything else to the latest phase of what it depends on. A phase then keeps of the program
-//! what it runs, and what it replays: a value that an earlier phase recorded, at the place where
-//! that phase computed it. Conditions are such values too, so a loop or branch that spans phases
-//! takes the same way in each.
+//! Every statement of the flattened transaction belongs to one phase: an effect belongs to the
+//! phase of its store, every other statement to the latest phase of the values that it depends on.
+//! A phase keeps the parts of the program that it runs, and the values that it replays: a value
+//! that an earlier phase recorded is inserted at the place where that phase computed it. Conditions
+//! are such values too, so a loop or branch that spans phases takes the same path in each.
 //!
-//! - [`phases`]: which phase each statement belongs to;
-//! - [`keep`]: what each phase keeps, records and replays;
+//! - [`phases`]: the phase of each statement;
+//! - [`keep`]: the parts that each phase keeps, records and replays;
 //! - [`tree`]: the program of one phase, as a tree;
 //! - [`schedule`]: the order within a block that needs the fewest round trips.
 //!
 //! # Departures
 //!
-//! MixT records every binding of a variable in one iterator. Here each assignment has a queue of
-//! its own, so that assignments of one variable may run in different phases; and what depends on
+//! MixT records every binding of a variable in one iterator. Here each assignment has its own
+//! queue, so assignments of one variable may run in different phases. A value that depends on
 //! parameters alone is computed again instead of recorded.
 
 pub(crate) mod keep;
@@ -24,7 +24,7 @@ pub(crate) mod tree;
 
 pub use phases::Mode;
 
-/// Parts of the splitter that a test can break, to see that something notices.
+/// Parts of the splitter that a test can break, to check that the tests detect it.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mutation {
@@ -33,25 +33,25 @@ pub enum Mutation {
     None,
     /// A later phase does not replay the conditions of branches.
     ConditionNotReplayed,
-    /// What a branch assigned is not recorded.
+    /// The assignments of a branch are not recorded.
     MergeNotRecorded,
     /// Later phases run on after a `return`.
     ReturnForgotten,
-    /// Stores are visited as declared, whatever flows.
+    /// Stores are visited in the order of their declarations, regardless of flows.
     OrderAsDeclared,
     /// A `require` runs in the last phase.
     RequireLate,
-    /// Local statements run in the phase of their operands, whatever the context.
+    /// Local statements run in the phase of their operands, regardless of the context.
     ContextIgnored,
     /// Reads move over writes to the same field.
     ReadsPassWrites,
-    /// Statements over variables that a block assigns move freely.
+    /// Statements over variables that a block assigns can move freely.
     VariablesPass,
     /// The first value that a loop recorded is replayed in every round.
     LoopReplaysFirst,
     /// Reads are not joined with the transaction's own writes.
     OverlayIgnored,
-    /// A branch around an endorsement goes on whether or not what decided it has changed.
+    /// A branch around an endorsement continues even if its condition has changed.
     AgreementIgnored,
     /// Every slot is taken for one that any phase can compute for itself.
     AllComputedAgain,

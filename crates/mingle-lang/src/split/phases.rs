@@ -1,33 +1,33 @@
-//! Which phase each statement belongs to.
+//! The phase of each statement.
 
 use super::Mutation;
 use crate::flat::{Flat, Kind, Operand, StmtId};
 use crate::flow::Flow;
 use crate::hir::StoreId;
 
-/// Whether a phase writes.
+/// The access of a phase to its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It only reads.
+    /// The phase only reads.
     Read,
-    /// It writes.
+    /// The phase writes.
     Write,
 }
 
-/// One phase, before its program is known.
+/// One phase, without its program.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
-    /// Its store; none for a transaction that visits no store.
+    /// The store of the phase; none for a transaction that visits no store.
     pub(crate) store: Option<StoreId>,
     pub(crate) before_endorsement: bool,
     pub(crate) mode: Mode,
 }
 
-/// The phases of a transaction, and where each statement belongs.
+/// The phases of a transaction, and the phase of each statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Phases {
     pub(crate) phases: Vec<Phase>,
-    /// The phase of each statement, by id; of a loop or branch the first phase that can run it.
+    /// The phase of each statement, by id; for a loop or branch, the first phase that can run it.
     pub(crate) of_stmt: Vec<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Phases {
             of_stmt: vec![0; flat.statements.len()],
             changed: true,
         };
-        // Loops carry values back, so this runs until nothing moves to a later phase any more.
+        // Loops carry values back, so this repeats until no statement moves to a later phase.
         while assignment.changed {
             assignment.changed = false;
             assignment.block(&flat.body, 0, 0, &of_effect);
@@ -85,7 +85,7 @@ impl Phases {
         Self { phases, of_stmt }
     }
 
-    /// The first phase that writes.
+    /// Returns the first phase that writes.
     pub(crate) fn first_write(&self) -> Option<usize> {
         self.phases.iter().position(|phase| phase.mode == Mode::Write)
     }
@@ -106,8 +106,8 @@ impl Assignment<'_> {
         operand.slot().map_or(0, |slot| self.of_slot[slot.index()])
     }
 
-    /// Goes through a block in a context that is known from phase `outer` on; gives the phase
-    /// from which on it is known whether control goes on behind it.
+    /// Assigns phases in a block whose context is known from phase `outer` on. Returns the first
+    /// phase that knows whether control continues after the block.
     fn block(
         &mut self,
         block: &[StmtId],
@@ -119,7 +119,8 @@ impl Assignment<'_> {
         let mut returned = returned;
         for id in block.iter().filter(|id| flat.live[id.index()]) {
             let stmt = flat.get(*id);
-            // What an endorsement depends on is computed whatever returns before it.
+            // The values that an endorsement depends on are computed even if the program returns
+            // before.
             let is_early = self.flow.endorsed.contains(*id);
             let context = if is_early { outer } else { outer.max(returned) };
             let operands =
@@ -133,7 +134,7 @@ impl Assignment<'_> {
                 {
                     operands
                 }
-                // The items of each list are known when that list is.
+                // The items of a list are known in the phase where the list is known.
                 Kind::For { count, .. } => self.operand(count).max(context),
                 _ => operands.max(context),
             };

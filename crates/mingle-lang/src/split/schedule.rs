@@ -1,9 +1,9 @@
 //! The order within a block that needs the fewest round trips.
 //!
-//! Reads whose refs are known go out together as early as they are known; local statements move
-//! up to make refs known; what writes, may fail or branches keeps its order. A read passes a
-//! write only if that write cannot change what is read: what was fetched early is joined with the
-//! transaction's own writes where the program reads it.
+//! Reads whose refs are known are sent together, as early as possible. Local statements move up to
+//! make refs known. Statements that write, may fail or branch keep their order. A read passes a
+//! write only if that write cannot change the value read: an answer that was fetched early is
+//! joined with the transaction's own writes at the place where the program reads it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
@@ -33,21 +33,22 @@ struct Scheduler<'a> {
     mutable: HashSet<Slot>,
 }
 
-/// What is known of a node while its block is ordered.
+/// A node and its properties, while its block is ordered.
 struct Item {
     node: Node,
     uses: Vec<Slot>,
     assigns: Vec<Slot>,
-    /// Keeps its place among the others that do.
+    /// True if the node keeps its place among the other pinned nodes.
     pinned: bool,
-    /// A read whose answer may be fetched before its turn.
+    /// The read, if its answer may be fetched before its turn.
     fetch: Option<StmtId>,
-    /// Uses a slot that this block assigns more than once, so even a fetch waits for its turn.
+    /// True if the node uses a slot that this block assigns more than once: then even its fetch
+    /// waits for its turn.
     tied: bool,
     fetched: bool,
 }
 
-/// Which items wait for which slots.
+/// The items that wait for slots.
 struct Waiting {
     pending: HashMap<Slot, usize>,
     users: HashMap<Slot, Vec<usize>>,
@@ -56,7 +57,7 @@ struct Waiting {
     locals: BinaryHeap<Reverse<usize>>,
     /// Reads whose refs are known.
     fetches: Vec<usize>,
-    /// Reads that were fetched and have no place to keep.
+    /// Reads that were fetched and are not pinned.
     reads: BinaryHeap<Reverse<usize>>,
 }
 
@@ -93,12 +94,13 @@ impl Waiting {
         }
     }
 
-    /// Whether everything that assigns a slot here is done.
+    /// True if all assignments of a slot in this block are done.
     fn is_assigned(&self, slot: Slot) -> bool {
         self.pending.get(&slot).is_none_or(|count| *count == 0)
     }
 
-    /// Passes on what an item assigns.
+    /// Marks the slots that an item assigns as assigned, and makes the items that waited for them
+    /// ready.
     fn done(&mut self, items: &[Item], index: usize) {
         for slot in &items[index].assigns {
             let Some(count) = self.pending.get_mut(slot) else { continue };
@@ -122,7 +124,7 @@ impl Scheduler<'_> {
         let mut ordered = Vec::new();
         let mut part = Vec::new();
         for node in nodes {
-            // What follows a branch that may return, or a command, stays behind it.
+            // Statements after a branch that may return, or after a command, stay after it.
             let is_barrier = Self::returns(&node) || self.commands(&node);
             part.push(node);
             if is_barrier {
@@ -145,8 +147,8 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Orders a loop's body; what its reads need in the first place is fetched for many rounds
-    /// at once, if that depends on nothing that the rounds change.
+    /// Orders a loop's body. The first fetch of the body is done for many rounds at once, for the
+    /// reads that depend on nothing that the rounds change.
     fn prefetch(&self, body: Vec<Node>) -> (Option<Prefetch>, Vec<Node>) {
         if body.iter().any(|node| self.commands(node)) {
             return (None, self.block(body));
@@ -193,7 +195,7 @@ impl Scheduler<'_> {
         (Some(Prefetch { steps: needed, reads }), rest)
     }
 
-    /// The steps that the refs of these reads depend on.
+    /// Returns the steps on which the refs of these reads depend.
     fn needed_steps(&self, steps: Vec<Node>, reads: &[StmtId]) -> Vec<Node> {
         let mut needed: HashSet<Slot> =
             reads.iter().flat_map(|id| self.uses(&Node::Run(*id))).collect();
@@ -216,7 +218,8 @@ impl Scheduler<'_> {
             (0..items.len()).filter(|index| items[*index].pinned).collect::<VecDeque<usize>>();
         let mut ordered = Vec::with_capacity(items.len() + 2);
         loop {
-            // Local statements first, then all fetches that are ready, then what they are for.
+            // The order is: local statements, then all fetches that are ready, then the reads that
+            // use them.
             let next = if let Some(local) = waiting.locals.pop() {
                 local.0
             } else {
@@ -279,7 +282,7 @@ impl Scheduler<'_> {
                 _ => false,
             };
             let fetch = match &node {
-                // A query after a write of this phase is asked when that write was sent.
+                // A query after a write of this phase is sent when that write was sent.
                 Node::Run(id)
                     if read.is_some_and(|(_, kind)| {
                         !(after_write && matches!(kind, ReadKind::Query(_)))
@@ -329,7 +332,7 @@ impl Scheduler<'_> {
             Node::Run(id) => {
                 if let Kind::Write(access) = &self.flat.get(*id).kind {
                     let write = (access.store, &access.kind);
-                    // Each once: every later read is held against all of them.
+                    // Each write once: every later read is compared with all of them.
                     if !writes.contains(&write) {
                         writes.push(write);
                     }
@@ -343,7 +346,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Whether a `return` is in a branch of this node.
+    /// True if a branch of this node contains a `return`.
     fn returns(node: &Node) -> bool {
         match node {
             Node::Return(..) => true,
@@ -352,14 +355,14 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Whether a command is in this node.
+    /// True if this node contains a command.
     fn commands(&self, node: &Node) -> bool {
         let mut writes = Vec::new();
         self.writes_of(node, &mut writes);
         writes.iter().any(|(_, kind)| matches!(kind, WriteKind::Command(_)))
     }
 
-    /// The slots that a node uses, inner ones included.
+    /// Returns the slots that a node and its inner nodes use.
     fn uses(&self, node: &Node) -> Vec<Slot> {
         let operands = |id: StmtId| -> Vec<Slot> {
             self.flat.get(id).operands().into_iter().filter_map(Operand::slot).collect()
@@ -383,7 +386,7 @@ impl Scheduler<'_> {
         uses
     }
 
-    /// The slots that a node assigns, inner ones included.
+    /// Returns the slots that a node and its inner nodes assign.
     fn assigns(&self, node: &Node) -> Vec<Slot> {
         let mut assigns = match node {
             Node::Run(id) | Node::For(id, ..) => self.flat.get(*id).dsts(),

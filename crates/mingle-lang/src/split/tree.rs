@@ -7,26 +7,26 @@ use crate::flat::{Flat, Kind, Slot, StmtId};
 /// A statement of a phase.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
-    /// A statement that is run.
+    /// A statement that the phase runs.
     Run(StmtId),
-    /// A slot is recorded as this statement has assigned it.
+    /// Records a slot after this statement has assigned it.
     Record(StmtId, Slot),
-    /// A slot takes what an earlier phase recorded at this statement.
+    /// Sets a slot to the value that an earlier phase recorded at this statement.
     Replay(StmtId, Slot),
-    /// Reads that go out together.
+    /// Reads that are sent together.
     Fetch(Vec<StmtId>),
     /// A branch.
     If(StmtId, Vec<Node>, Vec<Node>),
     /// A loop: its head and body.
     While(StmtId, Vec<Node>, Vec<Node>),
-    /// A loop over lists: the columns whose items are used, what each chunk of rounds fetches in
-    /// advance, and its body.
+    /// A loop over lists: the columns whose items are used, the prefetch for each chunk of rounds,
+    /// and the body.
     For(StmtId, Vec<usize>, Option<Prefetch>, Vec<Node>),
-    /// The phase ends; with the transaction's result if this phase computes it.
+    /// The end of the phase; true if this phase computes the transaction's result.
     Return(StmtId, bool),
 }
 
-/// What a loop fetches for many rounds at once.
+/// The reads that a loop fetches for many rounds at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefetch {
     /// Local statements and replays that compute the refs.
@@ -35,7 +35,7 @@ pub(crate) struct Prefetch {
     pub(crate) reads: Vec<StmtId>,
 }
 
-/// The tree of one phase, as the program is written.
+/// Returns the tree of one phase, in program order.
 pub(crate) fn project(flat: &Flat, phases: &Phases, kept: &Kept, phase: usize) -> Vec<Node> {
     block(flat, phases, kept, phase, &flat.body)
 }

@@ -11,12 +11,12 @@ pub struct Program {
     pub items: Vec<Item>,
 }
 
-/// A name and where it stands.
+/// A name and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ident {
-    /// The name; empty where one was missing.
+    /// The name; empty if it is missing in the source.
     pub name: Name,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
@@ -25,13 +25,13 @@ pub struct Ident {
 pub struct Item {
     /// The lines of its doc comment, joined.
     pub docs: String,
-    /// What it is.
+    /// Its kind and contents.
     pub kind: ItemKind,
-    /// All of it.
+    /// The span of the whole item.
     pub span: Span,
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ItemKind {
     /// `level name between above, above and below, below;`
@@ -71,15 +71,15 @@ pub struct Store {
 pub struct Operation {
     /// Doc comment.
     pub docs: String,
-    /// Whether it writes.
+    /// True if it writes.
     pub is_command: bool,
     /// Its name.
     pub name: Ident,
     /// Its parameters.
     pub params: Vec<Param>,
-    /// What it gives.
+    /// Its result type.
     pub result: Option<TypeExpr>,
-    /// All of it.
+    /// The span of the whole declaration.
     pub span: Span,
 }
 
@@ -118,7 +118,7 @@ pub struct ObjectField {
     pub field_type: TypeExpr,
     /// Its default.
     pub default: Option<Expr>,
-    /// All of it.
+    /// The span of the whole field.
     pub span: Span,
 }
 
@@ -144,14 +144,14 @@ pub struct Function {
     pub lets: Vec<Let>,
     /// The result.
     pub body: Expr,
-    /// The braces and what they hold.
+    /// The braces and their contents.
     pub body_span: Span,
 }
 
 /// A transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
-    /// Whether it is `isolated`, and where that stands.
+    /// The place of `isolated`, if the transaction has it.
     pub isolated: Option<Span>,
     /// Its name.
     pub name: Ident,
@@ -166,13 +166,13 @@ pub struct Transaction {
 /// A type as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeExpr {
-    /// What it is.
+    /// Its kind.
     pub kind: TypeKind,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
-/// What a written type is.
+/// The kind of a written type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeKind {
     /// A built-in value type or a struct, by name.
@@ -200,23 +200,23 @@ pub enum TypeKind {
 pub struct Block {
     /// The statements.
     pub statements: Vec<Stmt>,
-    /// The braces and what they hold.
+    /// The braces and their contents.
     pub span: Span,
 }
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// What it is.
+    /// Its kind.
     pub kind: StmtKind,
-    /// All of it.
+    /// The span of the whole statement.
     pub span: Span,
 }
 
 /// `let` or `var`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Let {
-    /// Whether it is a `var`.
+    /// True if it is a `var`.
     pub mutable: bool,
     /// The variable.
     pub name: Ident,
@@ -224,11 +224,11 @@ pub struct Let {
     pub written_type: Option<TypeExpr>,
     /// Its value.
     pub value: Expr,
-    /// All of it.
+    /// The span of the whole binding.
     pub span: Span,
 }
 
-/// What a statement is.
+/// The kind of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
     /// `let` or `var`.
@@ -237,7 +237,7 @@ pub enum StmtKind {
     Assign {
         /// A variable or a field.
         place: Expr,
-        /// Which of them.
+        /// The operator.
         op: AssignOp,
         /// The value.
         value: Expr,
@@ -257,7 +257,7 @@ pub enum StmtKind {
         first: Ident,
         /// The second one, over a map.
         second: Option<Ident>,
-        /// What is iterated.
+        /// The iterated expression.
         iterated: Expr,
         /// The body.
         body: Block,
@@ -272,7 +272,7 @@ pub enum StmtKind {
         some_block: Block,
         /// The `none` arm.
         none_block: Block,
-        /// Whether the `some` arm is written first.
+        /// True if the `some` arm is written first.
         some_first: bool,
     },
     /// `require`.
@@ -286,7 +286,7 @@ pub enum StmtKind {
     },
     /// `return`.
     Return(Option<Expr>),
-    /// An expression for its effect.
+    /// An expression that is evaluated for its effect.
     Expr(Expr),
     /// A mistake that was reported.
     Error,
@@ -299,11 +299,11 @@ pub struct If {
     pub condition: Expr,
     /// The first branch.
     pub then_block: Block,
-    /// The other.
+    /// The other branch.
     pub else_branch: Option<Else>,
 }
 
-/// What follows `else`.
+/// The branch after `else`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Else {
     /// A block.
@@ -326,9 +326,9 @@ pub enum AssignOp {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
@@ -341,12 +341,12 @@ pub struct Init {
     pub value: Expr,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// `true`, `false`
     Bool(bool),
-    /// An integer, its sign included where the literal was negated in place.
+    /// An integer, including its sign if the literal is negated in place.
     Int(i64),
     /// A float.
     Float(f64),
@@ -364,7 +364,7 @@ pub enum ExprKind {
     Index(Ident, Box<Expr>),
     /// `new O { … }`, or `put O { … }`
     Create {
-        /// Whether it is `put`.
+        /// True if it is `put`.
         is_put: bool,
         /// The kind of object.
         object: Ident,
@@ -393,11 +393,11 @@ pub enum ExprKind {
     If(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `endorse(e) as level because "…"`
     Endorse {
-        /// What is endorsed.
+        /// The endorsed expression.
         value: Box<Expr>,
-        /// As which level.
+        /// The level that it is endorsed as.
         level: Ident,
-        /// Why.
+        /// The reason.
         reason: Option<(Name, Span)>,
     },
     /// A mistake that was reported.
@@ -425,7 +425,7 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// How it is written.
+    /// Returns the operator's text.
     pub fn text(self) -> &'static str {
         match self {
             Self::Coalesce => "??",
@@ -445,7 +445,7 @@ impl BinaryOp {
         }
     }
 
-    /// How strongly it binds; a higher number binds closer.
+    /// Returns the operator's precedence; a higher number binds closer.
     pub fn precedence(self) -> u8 {
         match self {
             Self::Coalesce => 1,
@@ -457,7 +457,7 @@ impl BinaryOp {
         }
     }
 
-    /// Whether it compares.
+    /// True if it is a comparison.
     pub fn is_comparison(self) -> bool {
         self.precedence() == 4
     }

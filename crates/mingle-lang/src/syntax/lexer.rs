@@ -1,4 +1,4 @@
-//! From text to tokens. Never fails: what is no token becomes [`TokenKind::Bad`].
+//! From text to tokens. The lexer never fails: text that is no token becomes [`TokenKind::Bad`].
 
 use super::token::{BadToken, Keyword, Punct, Source, Token, TokenKind, Trivia};
 
@@ -72,7 +72,7 @@ impl Lexer<'_> {
     }
 
     fn push(&mut self, kind: TokenKind, start: usize) {
-        // A run of characters that are no tokens is one mistake, not one for each character.
+        // A run of characters that are no tokens is one mistake, not a mistake for each character.
         if let (TokenKind::Bad(BadToken::Character), Some(last)) = (kind, self.tokens.last_mut())
             && last.kind == kind
             && last.end as usize == start
@@ -161,7 +161,7 @@ impl Lexer<'_> {
             self.at += 1;
         }
         let digits: String = self.text[start..suffix].replace('_', "");
-        // 2^63 itself stands here for the sake of its negation; the parser sees whether it is one.
+        // 2^63 itself is accepted here because it may be negated; the parser checks that it is.
         let fits =
             kind == TokenKind::Float || digits.parse::<u64>().is_ok_and(|value| value <= 1 << 63);
         if suffix != self.at || !fits {
@@ -176,7 +176,7 @@ impl Lexer<'_> {
         loop {
             match self.peek(0) {
                 None => return TokenKind::Bad(BadToken::UnterminatedString),
-                // Cut at the line's end, so that the next line is read as what it is.
+                // Cut at the line's end, so that the next line is lexed on its own.
                 Some(byte) if ends_line(byte) => {
                     return TokenKind::Bad(BadToken::UnterminatedString);
                 }
@@ -194,7 +194,7 @@ impl Lexer<'_> {
         if good { kind } else { TokenKind::Bad(BadToken::Escape) }
     }
 
-    /// Passes an escape, and says whether it is one.
+    /// Skips an escape. Returns true if it is a valid one.
     fn escape(&mut self, kind: TokenKind) -> bool {
         let escape = self.peek(1);
         self.at += 1 + usize::from(escape.is_some_and(|byte| !ends_line(byte)));
@@ -209,7 +209,7 @@ impl Lexer<'_> {
             }
             Some(b'u') if kind == TokenKind::String => {
                 let rest = &self.text[self.at..];
-                // A brace and six digits: whoever looked further would read some text many times.
+                // A brace and six digits: looking further would read some texts many times.
                 let mut near = rest.bytes().take(8);
                 let Some(close) =
                     near.position(|byte| byte == b'}').filter(|_| rest.starts_with('{'))
@@ -220,7 +220,7 @@ impl Lexer<'_> {
                 unicode_escape(&rest[1..close]).is_some()
             }
             Some(byte) if !byte.is_ascii() => {
-                // Step over the rest of the character.
+                // Skip the rest of the character.
                 while self.peek(0).is_some_and(|byte| byte & 0xC0 == 0x80) {
                     self.at += 1;
                 }
@@ -251,7 +251,7 @@ fn unicode_escape(digits: &str) -> Option<char> {
     char::from_u32(code).filter(|c| *c != '\0')
 }
 
-/// The text that a string literal stands for; its token must be a good one.
+/// Returns the text of a string literal, whose token must be valid.
 pub fn string_value(literal: &str) -> String {
     let inner = &literal[1..literal.len() - 1];
     let mut value = String::with_capacity(inner.len());
@@ -276,7 +276,7 @@ pub fn string_value(literal: &str) -> String {
     value
 }
 
-/// The bytes that a bytes literal stands for; its token must be a good one.
+/// Returns the bytes of a bytes literal, whose token must be valid.
 pub fn bytes_value(literal: &str) -> Vec<u8> {
     let mut bytes = literal[2..literal.len() - 1].bytes();
     let mut value = Vec::new();

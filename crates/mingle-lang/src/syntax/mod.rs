@@ -1,8 +1,8 @@
 //! From text to a syntax tree: tokens, the tree, and the parser.
 //!
-//! The parser sees only tokens, and a [`Span`] counts tokens, not bytes. So a program may come
-//! from a file or from the tokens of a macro: whoever makes the tokens keeps the table from token
-//! to place (see [`Places`]).
+//! The parser sees only tokens, and a [`Span`] counts tokens, not bytes. So a program may come from
+//! a file or from the tokens of a macro: the producer of the tokens keeps the table from token to
+//! place (see [`Places`]).
 
 pub mod ast;
 pub mod lexer;

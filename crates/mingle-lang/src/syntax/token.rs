@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
-    /// A name, or a word that is reserved only in places.
+    /// A name, or a word that is reserved only in some places.
     Ident,
     /// An integer literal.
     Int,
@@ -19,13 +19,13 @@ pub enum TokenKind {
     Keyword(Keyword),
     /// Punctuation or an operator.
     Punct(Punct),
-    /// Text that is no token; the reason says why.
+    /// Text that is no token, with the reason.
     Bad(BadToken),
     /// The end of the program.
     End,
 }
 
-/// Why some text is no token.
+/// The reason why a text is no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BadToken {
     /// A character that starts no token.
@@ -34,7 +34,7 @@ pub enum BadToken {
     UnterminatedString,
     /// An unknown escape, or U+0000, in a string.
     Escape,
-    /// A number that is not written as one.
+    /// A malformed number.
     Number,
     /// A block comment.
     BlockComment,
@@ -48,15 +48,15 @@ macro_rules! words {
         pub enum $name { $($variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// How it is written.
+            /// Returns its text.
             pub fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// Reads it back.
+            /// Returns the value with this text.
             pub fn from_text(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$variant),)* _ => None }
             }
@@ -86,62 +86,62 @@ words! {
     }
 }
 
-/// One token: its kind and where its text stands in [`Source::text`].
+/// One token: its kind and the place of its text in [`Source::text`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
     /// First byte.
     pub start: u32,
-    /// First byte after it.
+    /// The first byte after it.
     pub end: u32,
 }
 
 /// A comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trivia {
-    /// The token that it stands before.
+    /// The token that follows the comment.
     pub before: u32,
-    /// Whether it documents what follows: `///`.
+    /// True if it documents the following token: `///`.
     pub is_doc: bool,
     /// First byte.
     pub start: u32,
-    /// First byte after it, the line's end excluded.
+    /// The first byte after it, the line's end excluded.
     pub end: u32,
 }
 
-/// A run of tokens: from `start`, up to but without `end`. Empty, it stands before `start`.
+/// A run of tokens, from `start` up to but without `end`. An empty span stands before `start`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// First token.
     pub start: u32,
-    /// First token after it.
+    /// The first token after it.
     pub end: u32,
 }
 
 impl Span {
-    /// The span of one token.
+    /// Returns the span of one token.
     pub fn token(index: u32) -> Self {
         Self { start: index, end: index + 1 }
     }
 
-    /// From the start of this to the end of `other`.
+    /// Returns the span from the start of this one to the end of `other`.
     pub fn to(self, other: Self) -> Self {
         Self { start: self.start, end: other.end.max(self.end) }
     }
 
-    /// The place before this span.
+    /// Returns the empty span before this one.
     pub fn before(self) -> Self {
         Self { start: self.start, end: self.start }
     }
 
-    /// Whether `other` lies within this span.
+    /// True if `other` lies within this span.
     pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 }
 
-/// A program as tokens, with the text that they are cut from.
+/// A program as tokens, with its text.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// The text.
@@ -153,20 +153,20 @@ pub struct Source {
 }
 
 impl Source {
-    /// The text of one token.
+    /// Returns the text of one token.
     pub fn token_text(&self, index: u32) -> &str {
         let token = self.tokens[index as usize];
         &self.text[token.start as usize..token.end as usize]
     }
 
-    /// The text of a span, comments within it included.
+    /// Returns the text of a span, including comments within it.
     pub fn span_text(&self, span: Span) -> &str {
         &self.text[self.bytes(span)]
     }
 
-    /// The bytes that a span covers.
+    /// Returns the bytes that a span covers.
     pub fn bytes(&self, span: Span) -> Range<usize> {
-        // Past the last token lies nothing: whoever points there means the end.
+        // There is nothing past the last token: a span there means the end.
         let last = self.tokens.len().saturating_sub(1);
         let token = |index: usize| self.tokens.get(index.min(last));
         let start = token(span.start as usize).map_or(0, |token| token.start as usize);
@@ -176,14 +176,14 @@ impl Source {
         start..token(span.end as usize - 1).map_or(0, |token| token.end as usize)
     }
 
-    /// The comments that stand before a token.
+    /// Returns the comments before a token.
     pub fn trivia_before(&self, token: u32) -> &[Trivia] {
         let from = self.trivia.partition_point(|trivia| trivia.before < token);
         let to = self.trivia.partition_point(|trivia| trivia.before <= token);
         &self.trivia[from..to]
     }
 
-    /// The text of a comment.
+    /// Returns the text of a comment.
     pub fn trivia_text(&self, trivia: Trivia) -> &str {
         &self.text[trivia.start as usize..trivia.end as usize]
     }
@@ -198,13 +198,13 @@ pub struct Position {
     pub column: u32,
 }
 
-/// Where spans lie for whoever gave the tokens: lines and columns for text, the host language's
-/// spans for a macro.
+/// The places of spans for the producer of the tokens: lines and columns for text, the host
+/// language's spans for a macro.
 pub trait Places {
-    /// What names a place.
+    /// The type of a place.
     type Place;
 
-    /// The place of a span.
+    /// Returns the place of a span.
     fn place(&self, span: Span) -> Self::Place;
 }
 
@@ -213,12 +213,12 @@ pub trait Places {
 pub struct TextPlaces<'a> {
     source: &'a Source,
     line_starts: Vec<u32>,
-    /// How many characters start before each [`BLOCK`] of the text: lines may be as long as the
-    /// text, and counting them from their start for every place would be quadratic.
+    /// The number of characters that start before each [`BLOCK`] of the text: lines may be as long
+    /// as the text, and counting them from their start for every place would be quadratic.
     characters_before: Vec<u32>,
 }
 
-/// Bytes for which characters are counted beforehand.
+/// The number of bytes per entry of `characters_before`.
 const BLOCK: usize = 4096;
 
 #[cfg(test)]
@@ -228,19 +228,19 @@ thread_local! {
 
 #[cfg(test)]
 impl TextPlaces<'_> {
-    /// The number of tables that this thread has made.
+    /// Returns the number of tables that this thread has made.
     pub(crate) fn made() -> usize {
         MADE.get()
     }
 }
 
 impl<'a> TextPlaces<'a> {
-    /// The table for one source.
+    /// Creates the table for one source.
     pub fn new(source: &'a Source) -> Self {
         #[cfg(test)]
         MADE.set(MADE.get() + 1);
         let bytes = source.text.as_bytes();
-        // A byte order mark is no character of the first line.
+        // A byte order mark does not count as a character of the first line.
         let first = if source.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let starts = std::iter::once(first).chain(line_starts(bytes));
         let line_starts = starts.map(|start| start as u32).collect();
@@ -256,12 +256,12 @@ impl<'a> TextPlaces<'a> {
         Self { source, line_starts, characters_before }
     }
 
-    /// The source.
+    /// Returns the source.
     pub fn source(&self) -> &'a Source {
         self.source
     }
 
-    /// The line and column of a byte; a byte beyond the end counts as the end.
+    /// Returns the line and column of a byte; a byte beyond the end counts as the end.
     pub fn position(&self, byte: usize) -> Position {
         let byte = byte.min(self.source.text.len());
         let line = self.line(byte);
@@ -270,7 +270,7 @@ impl<'a> TextPlaces<'a> {
         Position { line: line as u32 + 1, column: column + 1 }
     }
 
-    /// The bytes of the line that a byte stands in, its end included.
+    /// Returns the bytes of the line that contains a byte, its end included.
     pub fn line_bytes(&self, byte: usize) -> Range<usize> {
         let line = self.line(byte.min(self.source.text.len()));
         let end = self.line_starts.get(line + 1);
@@ -284,7 +284,7 @@ impl<'a> TextPlaces<'a> {
     fn characters_up_to(&self, byte: usize) -> u32 {
         let block = byte / BLOCK;
         let Some(before) = self.characters_before.get(block) else {
-            // Just past a text that fills its blocks exactly.
+            // The byte just after a text that fills its blocks exactly.
             let last = self.characters_before.len().saturating_sub(1);
             let rest = self.source.text.as_bytes().get(last * BLOCK..byte);
             return self.characters_before.last().copied().unwrap_or(0)
@@ -294,7 +294,7 @@ impl<'a> TextPlaces<'a> {
     }
 }
 
-/// The starts of all lines but the first. A line ends with `\n`, `\r\n`, or `\r` alone.
+/// Returns the starts of all lines but the first. A line ends with `\n`, `\r\n`, or `\r` alone.
 ///
 /// # Examples
 ///
@@ -312,7 +312,7 @@ pub fn line_starts(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     ends.map(|(at, _)| at + 1)
 }
 
-/// How many characters start in these bytes.
+/// Returns the number of characters that start in these bytes.
 fn characters(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u32
 }

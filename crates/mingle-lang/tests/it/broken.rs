@@ -1,4 +1,4 @@
-//! Broken programs: whatever somebody types, the compiler answers and does not crash.
+//! Broken programs: the compiler answers every input and does not crash.
 
 use mingle_lang::diagnostic::{Severity, render_human, render_short, to_json};
 use mingle_lang::syntax::lex;
@@ -14,7 +14,7 @@ const PROGRAMS: [&str; 6] = [
     include_str!("../../../../examples/bank.mingle"),
 ];
 
-/// Texts that stand between tokens, or instead of them.
+/// Texts that are inserted between tokens, or replace them.
 const WORDS: [&str; 32] = [
     "{", "}", "(", ")", "[", "]", ";", ",", ".", ":", "=", "->", "=>", "??", "-", "<", ">", "if",
     "for", "while", "match", "return", "new", "put", "endorse", "none", "some", "0", "\"", "\n",
@@ -43,7 +43,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// A program with some of its tokens changed.
+/// Returns a program with some of its tokens changed.
 fn broken(program: &str, changes: &[Change]) -> String {
     let source = lex(program);
     let count = source.tokens.len() as u32;
@@ -64,7 +64,7 @@ fn broken(program: &str, changes: &[Change]) -> String {
     words.join(" ")
 }
 
-/// Everything that can be done with a text.
+/// Runs everything that the crate can do with a text.
 fn exercise(text: &str) {
     let checked = check(text);
     let (source, found) = (&checked.source, &checked.diagnostics);
@@ -118,7 +118,7 @@ fn much_of_everything_is_answered() {
     }
 }
 
-/// Programs that grow much faster on their way through the compiler than their text does.
+/// Programs that grow much faster inside the compiler than their text.
 #[test]
 fn small_programs_do_not_grow_without_bound() {
     let many = |count: usize, write: fn(usize) -> String| (0..count).map(write).collect::<String>();
@@ -196,8 +196,8 @@ fn long_programs_take_time_in_proportion() {
             format!("level l{i} between {above} and causal; ")
         }),
     ] {
-        // In proportion is less than a second; what compares each line with each takes minutes,
-        // and is noticed by whoever waits.
+        // Linear work takes less than a second. Comparing each line with each other takes minutes,
+        // so the running test shows it.
         check(text);
     }
 }

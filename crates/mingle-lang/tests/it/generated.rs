@@ -1,5 +1,5 @@
-//! Generated programs have every construct of the reference: what the generator never makes, the
-//! properties of generated programs say nothing about.
+//! Generated programs contain every construct of the reference: the properties of generated
+//! programs cover only constructs that the generator produces.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,15 @@ use mingle_lang::{Checked, check};
 
 const REFERENCE: &str = include_str!("../../../../docs/reference.md");
 
-/// So many programs have everything, and some more than once.
+/// The number of programs that is enough to contain every construct, some more than once.
 const PROGRAMS: u64 = 1_500;
 
-/// What no generated program has, and why.
+/// The constructs that no generated program has, with the reason.
 const EXCEPTIONS: [(&str, &str); 1] =
     [("a command's result", "no built-in command of the embedded engine gives one")];
 
-/// Operations that the tables of the reference name, by type, and how the checked program shows them.
+/// Operations named in the tables of the reference, by type, with their form in the checked
+/// program.
 const OPERATIONS: [(&str, &str, &str); 42] = [
     ("list<T>", "size", "Local(ListSize,"),
     ("list<T>", "get", "Local(ListGet,"),
@@ -62,7 +63,7 @@ const OPERATIONS: [(&str, &str, &str); 42] = [
     ("log<T>", "to_list", ", LogList, ["),
 ];
 
-/// The rest of what the reference describes, and how the checked program shows it.
+/// The other constructs of the reference, with their form in the checked program.
 const OTHERS: [(&str, &str); 55] = [
     ("log<T> for x in", "iterated: Collection("),
     ("`a ?? b` of two options", "Local(OrOption,"),
@@ -121,7 +122,7 @@ const OTHERS: [(&str, &str); 55] = [
     ("a variable that is assigned", "kind: Assign(VarId("),
 ];
 
-/// What the text shows, in words and in a part of a line.
+/// Constructs that only the text shows: their description, and parts of a line.
 const WRITTEN: [(&str, &[&str]); 15] = [
     ("a command's result", &["x: int) -> int; }"]),
     ("an `isolated` transaction", &["isolated transaction"]),
@@ -147,7 +148,7 @@ fn terminals() -> BTreeSet<String> {
     quoted.map(str::to_owned).collect()
 }
 
-/// The operations that the tables of the reference name, by the type of their row.
+/// Returns the operations named in the tables of the reference, by the type of their row.
 fn tabled() -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     let mut in_table = false;
@@ -170,7 +171,7 @@ fn tabled() -> BTreeSet<(String, String)> {
     found
 }
 
-/// What the operations of the tables and everything else would show, and have not shown yet.
+/// The constructs that no accepted program has shown yet.
 struct Missing {
     terminals: BTreeSet<String>,
     shown: Vec<(String, &'static str)>,
@@ -191,7 +192,7 @@ impl Missing {
         }
     }
 
-    /// Crosses out what a program has, if it is accepted.
+    /// Removes the constructs of a program, if it is accepted.
     fn look(&mut self, checked: &Checked) {
         let Some(program) = &checked.program else { return };
         let source = &checked.source;
@@ -224,7 +225,7 @@ impl Missing {
 fn the_tables_of_the_reference_are_looked_for() {
     let known = OPERATIONS.iter().map(|(of, name, _)| ((*of).to_owned(), (*name).to_owned()));
     let mut known: BTreeSet<(String, String)> = known.collect();
-    // Stands in the table of several types at once.
+    // This row of the table is for several types at once.
     known.insert(("log<T>".to_owned(), "for x in".to_owned()));
     assert_eq!(known, tabled());
     assert!(terminals().contains("isolated") && terminals().contains("??"));

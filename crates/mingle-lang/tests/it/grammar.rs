@@ -1,5 +1,5 @@
-//! The TextMate grammar of the editors, held against the lexer: what the one colours as a keyword,
-//! comment, string or number, the other reads as one.
+//! The editors' TextMate grammar, compared with the lexer: both must agree on keywords, comments,
+//! strings and numbers.
 
 use fancy_regex::Regex;
 use mingle_lang::syntax::token::{Keyword, Punct};
@@ -20,7 +20,7 @@ const EXAMPLES: [&str; 9] = [
     EVERYTHING,
 ];
 
-/// What the examples have no need of.
+/// Constructs that the examples do not contain.
 const EVERYTHING: &str = r#"
 level near between causal and eventual; //// no doc comment
 store ställe: near { query all(n: int) -> list<ref Ort>; command drop(); }
@@ -36,7 +36,7 @@ isolated transaction t(o: ref Ort, some_: int) -> option<int> {
 }
 "#;
 
-/// A pattern of the grammar: all of them are single matches.
+/// A pattern of the grammar: all patterns are single matches.
 struct Pattern {
     regex: Regex,
     /// The scope of the whole match.
@@ -68,8 +68,8 @@ fn patterns() -> Vec<Pattern> {
     found
 }
 
-/// The scopes of a text as an editor gives them: line by line, from left to right the first match,
-/// of those at one place that of the first pattern.
+/// Returns the scopes of a text as an editor assigns them: line by line, from left to right, the
+/// first match; at one place, the first pattern wins.
 fn scopes(patterns: &[Pattern], text: &str) -> Vec<(usize, usize, String)> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -99,7 +99,8 @@ fn scopes(patterns: &[Pattern], text: &str) -> Vec<(usize, usize, String)> {
     found
 }
 
-/// The scope that begins a token's, for those that the lexer tells apart from names.
+/// Returns the beginnings of the scopes expected for a token, if the lexer distinguishes it from a
+/// name.
 fn expected(source: &Source, token: u32) -> Option<&'static [&'static str]> {
     let kind = |token: u32| source.tokens[token as usize].kind;
     // After a point `put` is an operation, as for the parser.
@@ -155,7 +156,7 @@ fn keywords_comments_strings_and_numbers_are_those_of_the_lexer() {
             assert!(found.starts_with(kind), "{} is `{found}`", source.trivia_text(*comment));
             counted += 1;
         }
-        // And nothing else is coloured so.
+        // No other text has these scopes.
         for (start, end, name) in &scopes {
             let is_token = source
                 .tokens

@@ -1,4 +1,4 @@
-//! Lines end with `\n`, `\r\n` or `\r` alone, and a byte order mark is no part of the first one.
+//! Lines end with `\n`, `\r\n` or `\r` alone; a byte order mark is not part of the first line.
 
 use mingle_lang::check;
 use mingle_lang::diagnostic::{diagnostics_to_json, render_human, render_short};
@@ -37,7 +37,7 @@ transaction t() -> string { return \"never
     here; }
 ";
 
-/// The outcome of checking a program, which is the same for all ends of lines.
+/// Returns the outcome of checking a program, which is the same for all line ends.
 fn shown(text: &str) -> [String; 4] {
     let checked = check(text);
     let (source, found) = (&checked.source, &checked.diagnostics);
@@ -54,7 +54,7 @@ fn shown(text: &str) -> [String; 4] {
     ]
 }
 
-/// Bytes are counted from the start of the text: they differ where lines end otherwise.
+/// Removes byte positions, which count from the start of the text: they differ with the line ends.
 fn without_bytes(json: &mut serde_json::Value) {
     match json {
         serde_json::Value::Object(members) => {

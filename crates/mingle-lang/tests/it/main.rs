@@ -1,4 +1,4 @@
-//! The language: programs, what is wrong with them, and the pages that show them.
+//! Tests of the language: programs, their mistakes, and the pages that show them.
 
 mod broken;
 mod generated;

@@ -1,11 +1,12 @@
-//! What expressions mean, by the plain interpreter: the tests that compare split runs with plain ones cannot
+//! The meaning of expressions in the plain interpreter: tests that compare split runs with plain
+//! runs do not notice if both are wrong.
 //! tell where both are wrong.
 
 use mingle_lang::plain::{State, run};
 use mingle_lang::{check, ops};
 use mingle_model::{Time, Value};
 
-/// The result of a transaction with this body, which has `a` = 7, `b` = 3 and `yes` = true.
+/// Returns the result of a transaction with this body, which has `a` = 7, `b` = 3 and `yes` = true.
 #[track_caller]
 fn result(returns: &str, body: &str) -> Value {
     let text = format!("transaction t(a: int, b: int, yes: bool) -> {returns} {{ {body} }}");
@@ -120,7 +121,7 @@ fn collections_and_texts_have_what_was_put_into_them() {
     assert_eq!(sum, Value::Int(15));
 }
 
-/// The highest part of an expression counts, wherever it stands.
+/// The highest part of an expression counts, at any position.
 #[test]
 fn an_expression_is_too_deep_whichever_of_its_parts_is() {
     let deep = format!("1{}", " + 1".repeat(250));
@@ -143,7 +144,8 @@ fn an_expression_is_too_deep_whichever_of_its_parts_is() {
     }
 }
 
-/// Every process must compile a program to the same plan: helpers finish what others began by its slots.
+/// Every process must compile a program to the same plan: a helper finishes another process's
+/// transaction by its slots.
 #[test]
 fn a_program_is_compiled_to_the_same_plan_each_time() {
     let vars: Vec<String> = (0..12).map(|n| format!("v{n}")).collect();
@@ -168,7 +170,7 @@ fn a_program_is_compiled_to_the_same_plan_each_time() {
     }
 }
 
-/// A fresh id depends on all that it is made of.
+/// A fresh id depends on each of its inputs.
 #[test]
 fn fresh_ids_differ_in_whatever_their_place_differs() {
     let all = [
@@ -190,7 +192,7 @@ fn fresh_ids_differ_in_whatever_their_place_differs() {
     for (index, id) in all.iter().enumerate() {
         assert!(all[..index].iter().all(|other| other != id), "{index}: {id}");
     }
-    // Both halves are of the place, too: the latter is in the last digits.
+    // Both halves of the id depend on the place: the second half in its last digits.
     let sites = [1, 2, 3].map(|site| text(&ops::unique(1, site, &[])));
     for (one, other) in [(0, 1), (0, 2), (1, 2)] {
         let (one, other) = (&sites[one], &sites[other]);

@@ -1,4 +1,4 @@
-//! What the README shows is what the compiler says.
+//! The README shows the compiler's actual output.
 
 use mingle_lang::diagnostic::render_human;
 use mingle_lang::explain;

@@ -1,4 +1,4 @@
-//! What client and server tell each other at the start.
+//! The initial exchange of capabilities between client and server.
 
 use gen_lsp_types::{
     CodeActionKind, CodeActionOptions, CompletionOptions, InitializeParams, PositionEncodingKind,
@@ -12,7 +12,7 @@ use crate::diagnostics::EXPLAIN_SCHEME;
 use crate::text::Encoding;
 
 impl Server {
-    /// Settles on an encoding and says what the server can do.
+    /// Chooses an encoding and returns the server's capabilities.
     pub(super) fn initialize(&mut self, params: &InitializeParams) -> Value {
         let general = params.capabilities.general.as_ref();
         let offered = general.and_then(|general| general.position_encodings.as_deref());

@@ -1,4 +1,4 @@
-//! The order of things: messages in, messages out, from `initialize` to `exit`.
+//! The life cycle of a connection: messages in, messages out, from `initialize` to `exit`.
 
 mod capabilities;
 mod requests;
@@ -19,7 +19,7 @@ use crate::document::{Change, Document};
 use crate::rpc::{self, ErrorCode, Failure, Incoming};
 use crate::text::Encoding;
 
-/// What `textDocument/didChange` brings.
+/// The parameters of `textDocument/didChange`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Changed {
@@ -27,7 +27,7 @@ struct Changed {
     content_changes: Vec<Change>,
 }
 
-/// Where the server stands.
+/// The state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Before `initialize`.
@@ -35,7 +35,7 @@ enum State {
     Running,
     /// After `shutdown`.
     Stopping,
-    /// After `exit`, and whether `shutdown` came before.
+    /// After `exit`; true if `shutdown` came before.
     Ended(bool),
 }
 
@@ -53,13 +53,13 @@ enum State {
 #[derive(Debug)]
 pub struct Server {
     state: State,
-    /// Messages that were not looked at yet.
+    /// Messages that are not processed yet.
     queue: VecDeque<Incoming>,
     /// Messages for the client.
     outbox: VecDeque<Value>,
     documents: BTreeMap<String, Document>,
     encoding: Encoding,
-    /// Whether the client shows pages that explain codes.
+    /// True if the client shows pages that explain codes.
     explains: bool,
 }
 
@@ -77,9 +77,9 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Takes the body of a message. Whoever has several hands over all of them before the next
-    /// [`Self::poll`]: a request that is taken back then costs nothing, and of several edits only
-    /// the last version is checked.
+    /// Takes the body of a message. A caller with several messages should pass all of them before
+    /// the next [`Self::poll`]: a cancelled request then costs nothing, and after several edits
+    /// only the last version is checked.
     pub fn receive(&mut self, body: &[u8]) {
         match rpc::read(body) {
             Ok(Incoming::Response) => {}
@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// The next message for the client; none when there is nothing left to do.
+    /// Returns the next message for the client; none when there is nothing left to do.
     pub fn poll(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.outbox.pop_front() {
@@ -104,7 +104,7 @@ impl Server {
         }
     }
 
-    /// With which code the process is to end, once the client asked for that.
+    /// Returns the exit code of the process, once the client has asked it to end.
     pub fn exit_code(&self) -> Option<u8> {
         match self.state {
             State::Ended(was_shut_down) => Some(u8::from(!was_shut_down)),
@@ -115,7 +115,7 @@ impl Server {
     fn cancel(&mut self, cancelled: &Value) {
         let is_it =
             |message: &Incoming| matches!(message, Incoming::Request { id, .. } if id == cancelled);
-        // One that was answered already is none of our business any more.
+        // A request that was already answered is ignored.
         if let Some(at) = self.queue.iter().position(is_it) {
             self.queue.remove(at);
             let failure = Failure::new(ErrorCode::RequestCancelled, "the client took it back");
@@ -164,8 +164,8 @@ impl Server {
         }
     }
 
-    /// Takes note of a notification. Those that are unknown, or come before `initialize`, are
-    /// dropped, as the protocol has it.
+    /// Handles a notification. Unknown notifications, and those before `initialize`, are dropped,
+    /// as the protocol requires.
     fn notice(&mut self, method: &str, params: Value) -> Result<(), Failure> {
         if method == "exit" {
             self.state = State::Ended(self.state == State::Stopping);
@@ -203,7 +203,7 @@ impl Server {
         Ok(())
     }
 
-    /// An open document.
+    /// Returns an open document.
     fn document(&mut self, uri: &Uri) -> Result<&mut Document, Failure> {
         self.documents.get_mut(uri.as_ref()).ok_or_else(|| {
             let message = format!("no document `{}` is open", uri.as_ref());
@@ -216,7 +216,7 @@ impl Server {
         self.outbox.push_back(rpc::notification("window/logMessage", params));
     }
 
-    /// The diagnostics of a document whose newest ones the client does not know.
+    /// Returns the diagnostics of a document whose newest version the client does not have.
     fn next_diagnostics(&mut self) -> Option<Value> {
         if self.state != State::Running {
             return None;

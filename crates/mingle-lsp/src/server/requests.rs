@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// A document that was checked.
+    /// Returns a document after checking it.
     fn checked(&mut self, uri: &Uri) -> Result<&mut Document, Failure> {
         let document = self.document(uri)?;
         document.check();
@@ -91,7 +91,7 @@ impl Server {
     }
 }
 
-/// The page that explains a code: `{"code": "M0302"}` gives Markdown.
+/// Returns the page that explains a code: `{"code": "M0302"}` gives Markdown.
 fn explain(params: &Value) -> Answer {
     let code = params["code"].as_str().unwrap_or_default();
     match Code::find(code) {

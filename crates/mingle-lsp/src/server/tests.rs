@@ -2,7 +2,7 @@ use super::*;
 
 const URI: &str = "file:///a.mingle";
 
-/// A running server with one open document.
+/// Creates a running server with one open document.
 fn open(text: &str) -> Server {
     let mut server = Server::default();
     let params = json!({ "capabilities": {} });
@@ -71,7 +71,7 @@ fn what_is_taken_back_in_time_is_not_done() {
     let messages = drain(&mut server);
     assert_eq!(messages.len(), 1);
     assert_eq!((&messages[0]["id"], &messages[0]["error"]["code"]), (&json!(1), &json!(-32_800)));
-    // So the server is still there.
+    // The server still answers.
     assert!(ask(&mut server, "textDocument/hover", 0, 6).is_object());
     assert_eq!(server.exit_code(), None);
 }

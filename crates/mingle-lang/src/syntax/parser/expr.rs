@@ -6,7 +6,7 @@ use super::super::token::{Keyword, Punct, Span, TokenKind};
 use super::{EXPRESSION_HEIGHT_MAX, Parse, Parser};
 use crate::diagnostic::m0001::Syntax;
 
-/// Whether a brace after a name starts a struct value.
+/// The meaning of a brace after a name: the start of a struct value or of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Braces {
     Allowed,
@@ -28,7 +28,7 @@ impl Parser<'_> {
         self.nested(|parser| parser.binary(0, braces))
     }
 
-    /// Makes an expression over parts of which the highest has height `parts`.
+    /// Makes an expression whose highest part has height `parts`.
     fn finish(&mut self, kind: ExprKind, span: Span, parts: usize) -> Parse<Expr> {
         self.height = parts + 1;
         if self.height > EXPRESSION_HEIGHT_MAX {
@@ -112,7 +112,7 @@ impl Parser<'_> {
         self.postfix(primary)
     }
 
-    /// `-` and an integer as one literal, so that the smallest `int` can be written.
+    /// Reads `-` and an integer as one literal, so that the smallest `int` can be written.
     fn negative_literal(&mut self) -> Parse<Option<Expr>> {
         let start = self.at;
         self.advance();
@@ -144,7 +144,8 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// The name after a dot. A method may be called like a reserved word, as `put` of maps is.
+    /// Reads the name after a dot. A method may have the name of a reserved word, for example `put`
+    /// of maps.
     fn member(&mut self) -> Parse<Ident> {
         let is_call = self.kind_ahead(1) == TokenKind::Punct(Punct::LeftParen);
         if is_call && matches!(self.kind(), TokenKind::Keyword(_)) {
@@ -155,7 +156,7 @@ impl Parser<'_> {
         self.ident("a field or method")
     }
 
-    /// Arguments in brackets; leaves the height of the highest.
+    /// Reads arguments in brackets, and sets `height` to that of the highest argument.
     fn args(&mut self, open: Punct, close: Punct) -> Parse<Vec<Expr>> {
         self.expect(open)?;
         let (mut args, mut height) = (Vec::new(), 0);
@@ -174,7 +175,7 @@ impl Parser<'_> {
         Ok(args)
     }
 
-    /// Fields and values in braces; leaves the height of the highest.
+    /// Reads fields and values in braces, and sets `height` to that of the highest value.
     fn inits(&mut self) -> Parse<Vec<Init>> {
         self.expect(Punct::LeftBrace)?;
         let (mut inits, mut height) = (Vec::new(), 0);
@@ -358,9 +359,10 @@ impl Parser<'_> {
         self.finish(ExprKind::Name(name.name), name.span, 0)
     }
 
-    /// After a name and before a brace: does the brace hold fields?
+    /// True if the brace after a name holds fields.
     ///
-    /// In a head an empty one is the body; one that holds fields could be nothing but a mistake.
+    /// In a head, an empty brace is the body; a body that looks like fields could only be a
+    /// mistake.
     fn is_struct_value(&self, braces: Braces) -> bool {
         match (self.kind_ahead(1), self.kind_ahead(2)) {
             (TokenKind::Ident, TokenKind::Punct(Punct::Colon)) => true,

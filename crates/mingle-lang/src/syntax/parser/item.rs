@@ -91,7 +91,7 @@ impl Parser<'_> {
     /// Skips the rest of a broken operation or field that began at `start`.
     fn skip_member(&mut self, start: u32) {
         self.skip_statement();
-        // What starts a statement ends the skipping, and starts nothing here.
+        // The start of a statement ends the skipping, but no statement can start here.
         while self.at_statement() {
             self.advance();
             self.skip_statement();
@@ -128,15 +128,16 @@ impl Parser<'_> {
         Ok(params)
     }
 
-    /// The parameters of a transaction. A broken one costs itself alone: nobody calls a transaction
-    /// by the number of its parameters, so what is said of the rest stays true.
+    /// Reads the parameters of a transaction. A broken parameter loses only itself: no code in the
+    /// program calls a transaction with a number of parameters, so diagnostics about the rest stay
+    /// true.
     fn transaction_params(&mut self) -> Parse<Vec<Param>> {
         self.expect(Punct::LeftParen)?;
         Ok(self.param_list("a parameter", Punct::RightParen)?.0)
     }
 
-    /// Names with their types up to what closes them, and whether each could be read. One that
-    /// could not is left out, and those behind it are read all the same.
+    /// Reads names with their types up to the closing punctuation. Also returns true if each could
+    /// be read. A broken parameter is left out, and the parameters after it are still read.
     fn param_list(&mut self, what: &str, close: Punct) -> Parse<(Vec<Param>, bool)> {
         let (mut params, mut is_whole) = (Vec::new(), true);
         while !self.is(close) {
@@ -245,7 +246,7 @@ impl Parser<'_> {
         self.advance();
         let name = self.ident("the name of the struct")?;
         self.expect(Punct::LeftBrace)?;
-        // Who makes one names all its fields, so a struct that lacks some is not known at all.
+        // A struct value names all fields, so a struct with missing fields is left out entirely.
         let (fields, is_whole) = self.param_list("a field", Punct::RightBrace)?;
         if is_whole { Ok(Struct { name, fields }) } else { Err(Mistake) }
     }
@@ -316,7 +317,7 @@ impl Parser<'_> {
             }
             _ => TypeKind::Named(name.name),
         };
-        // Where `>=` was split, its first half belongs to this type.
+        // If `>=` was split, its first half belongs to this type.
         let end = self.at + u32::from(self.greater_split);
         Ok(TypeExpr { kind, span: super::Span { start, end } })
     }

@@ -1,7 +1,7 @@
 //! The parser: recursive descent, with operators by precedence.
 //!
-//! It recovers: a mistake in a statement costs that statement, a mistake in an item what is left
-//! of it, and whatever is found after it is reported too.
+//! It recovers: a mistake in a statement loses that statement, and a mistake in an item loses the
+//! rest of that item. Mistakes after it are reported too.
 
 mod expr;
 mod item;
@@ -16,21 +16,21 @@ use super::token::{BadToken, Keyword, Punct, Source, Span, TokenKind};
 use crate::diagnostic::m0001::{self, Syntax};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-/// The parser calls itself at most this often: blocks in blocks, parentheses in parentheses.
+/// The maximum depth of the parser's recursion: blocks in blocks, parentheses in parentheses.
 pub const NESTING_MAX: usize = 128;
 
-/// No path in an expression is longer than this, so that later passes may call themselves too.
+/// The maximum height of an expression, so that later passes can recurse too.
 pub const EXPRESSION_HEIGHT_MAX: usize = 256;
 
-/// Reading stops after so many mistakes.
+/// The maximum number of mistakes; after that, reading stops.
 const MISTAKES_MAX: usize = 500;
 
-/// Words that start an item where a name follows them.
+/// Words that start an item if a name follows them.
 const ITEM_WORDS: [&str; 7] =
     ["level", "store", "object", "struct", "fn", "transaction", "isolated"];
 
-/// Reads a program from its tokens; what could not be read is missing from the tree and
-/// described by the diagnostics.
+/// Reads a program from its tokens. Unreadable parts are missing from the tree and described by the
+/// diagnostics.
 ///
 /// # Examples
 ///
@@ -56,7 +56,7 @@ pub fn parse(source: &Source) -> (Program, Vec<Diagnostic>) {
     (program, parser.diagnostics.into_sorted())
 }
 
-/// A mistake was reported; whoever can, goes on after it.
+/// The error after a mistake was reported; a caller that can recover continues after it.
 struct Mistake;
 
 type Parse<T> = Result<T, Mistake>;
@@ -64,10 +64,10 @@ type Parse<T> = Result<T, Mistake>;
 struct Parser<'a> {
     source: &'a Source,
     at: u32,
-    /// Of a `>=` at `at`, the `>` was taken as the end of a type.
+    /// True if the `>` of the `>=` at `at` was taken as the end of a type.
     greater_split: bool,
     depth: usize,
-    /// Height of the expression read last.
+    /// The height of the expression read last.
     height: usize,
     names: HashSet<Name>,
     diagnostics: Diagnostics,
@@ -98,7 +98,7 @@ impl Parser<'_> {
         Span::token(self.at)
     }
 
-    /// From `start` to the token before this one.
+    /// Returns the span from `start` to the token before this one.
     fn since(&self, start: u32) -> Span {
         Span { start, end: self.at.max(start) }
     }
@@ -142,7 +142,7 @@ impl Parser<'_> {
         if self.eat(punct) { Ok(()) } else { Err(self.expected(format!("`{}`", punct.text()))) }
     }
 
-    /// Expects what closes or separates; where it is missing, goes on as if it were there.
+    /// Expects closing or separating punctuation; if it is missing, continues as if it were there.
     fn close(&mut self, punct: Punct, after: &str) -> Parse<()> {
         if self.eat(punct) {
             return Ok(());
@@ -217,7 +217,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports that something else was expected here.
+    /// Reports that another token was expected here.
     fn expected(&mut self, expected: String) -> Mistake {
         let text = || self.text().to_owned();
         let syntax = match self.kind() {
@@ -237,7 +237,7 @@ impl Parser<'_> {
     }
 
     fn report(&mut self, syntax: Syntax, span: Span) {
-        // A second complaint about one token is about the first mistake again.
+        // A second complaint about the same token is about the first mistake again.
         if self.last_mistake == Some(span.start) {
             return;
         }
@@ -250,7 +250,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports, and reads no further.
+    /// Reports a mistake, and reads no further.
     fn give_up(&mut self, syntax: Syntax, span: Span) -> Mistake {
         self.diagnostics.push(m0001::render(syntax, span));
         self.at = self.source.tokens.len() as u32 - 1;
@@ -258,7 +258,7 @@ impl Parser<'_> {
         Mistake
     }
 
-    /// Reads something one level further down.
+    /// Runs `read` one nesting level deeper.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= NESTING_MAX {
             return Err(self.give_up(Syntax::TooDeep { limit: NESTING_MAX }, self.here()));
@@ -269,14 +269,14 @@ impl Parser<'_> {
         result
     }
 
-    /// Whether an item starts here: two names in a row are never part of anything else.
+    /// True if an item starts here: two names in a row are never part of anything else.
     fn at_item(&self) -> bool {
         self.kind() == TokenKind::Ident
             && self.kind_ahead(1) == TokenKind::Ident
             && ITEM_WORDS.contains(&self.text())
     }
 
-    /// Whether a statement starts here that could not go on an expression.
+    /// True if a statement starts here that could not continue an expression.
     fn at_statement(&self) -> bool {
         matches!(
             self.kind(),
@@ -291,7 +291,7 @@ impl Parser<'_> {
         )
     }
 
-    /// Skips the rest of a broken statement: past its `;`, or up to what starts or ends another.
+    /// Skips the rest of a broken statement: past its `;`, or up to the start or end of another.
     fn skip_statement(&mut self) {
         let mut depth = 0_usize;
         loop {
@@ -322,7 +322,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips the rest of what stands in braces, and the brace that ends it.
+    /// Skips the rest of the contents of braces, and the closing brace.
     fn skip_braces(&mut self) {
         while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
             let start = self.at;
@@ -341,7 +341,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The doc comment before the current token.
+    /// Returns the doc comment before the current token.
     fn docs(&self) -> String {
         let trivia = self.source.trivia_before(self.at);
         let lines = trivia.iter().filter(|trivia| trivia.is_doc);

@@ -120,7 +120,7 @@ impl Parser<'_> {
         Ok(StmtKind::Match { scrutinee, some_name, some_block, none_block, some_first })
     }
 
-    /// The arms of a `match`, and the brace after them.
+    /// Reads the arms of a `match`, and the closing brace.
     fn arms(&mut self) -> Parse<Arms> {
         let mut arms = Arms { some: None, none: None, some_first: true };
         while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End {
@@ -181,7 +181,7 @@ impl Parser<'_> {
     }
 }
 
-/// What stands in the braces of a `match`.
+/// The contents of the braces of a `match`.
 struct Arms {
     some: Option<(Ident, Block)>,
     none: Option<Block>,

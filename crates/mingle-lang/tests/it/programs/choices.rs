@@ -1,4 +1,4 @@
-//! Operators that ask a query only if their first operand says so: `&&`, `||`, `??` and `if`.
+//! Operators that send a query only if their first operand requires it: `&&`, `||`, `??` and `if`.
 
 use super::common::shown;
 use mingle_lang::check;
@@ -18,7 +18,7 @@ fn explained(transaction: &str) -> Explained {
     explain(&checked.source, program, &program.plans[0])
 }
 
-/// How often a query is fetched at once, and within a branch.
+/// Returns the number of fetches of a query outside and within branches.
 fn asked(explained: &Explained, query: &str) -> (usize, usize) {
     let lines = explained.phases.iter().flat_map(|phase| &phase.code);
     let fetches =
@@ -73,8 +73,8 @@ fn other_reads_go_out_together() {
     assert_eq!(explained.phases[0].code[0], "fetch b.n, b.flag");
 }
 
-/// MixT's Figure 13: the exact size is asked for where the near one has reached the goal. What is
-/// endorsed is read before anything is written, so the query may fail.
+/// MixT's Figure 13: the exact size is queried only if the near size has reached the goal. Endorsed
+/// values are read before any write, so the query may fail.
 #[test]
 fn an_endorsed_condition_asks_only_if_it_must() {
     let transaction = "transaction t(a: ref S, b: ref W) {
@@ -85,18 +85,18 @@ fn an_endorsed_condition_asks_only_if_it_must() {
     }";
     check_asked(transaction, "exact", (0, 1));
     let explained = explained(transaction);
-    // The query is a round trip of its own where it is asked, and counted as such.
+    // The query is a separate round trip at its place, and counted as one.
     assert_eq!(explained.phases[0].round_trips.fixed, 2);
 }
 
-/// The left side may not decide what a stronger store is asked, so that is asked beforehand.
+/// The left side must not decide the queries to a stronger store, so the query is sent beforehand.
 #[test]
 fn a_weaker_operand_decides_nothing() {
     let transaction = "transaction t(a: ref S, b: ref W) {
         if b.n > 9 && strong.known(a).is_some() { b.n = 1; }
     }";
     check_asked(transaction, "known", (1, 0));
-    // Neither for an endorsement.
+    // The same holds inside an endorsement.
     let transaction = "transaction t(a: ref S, b: ref W) {
         if endorse(b.n > 9 && strong.known(a).is_some()) as linearizable because \"so\" {
             a.n = 1;
@@ -105,7 +105,7 @@ fn a_weaker_operand_decides_nothing() {
     check_asked(transaction, "known", (1, 0));
 }
 
-/// Stores of one level: the query's store comes first for another reason.
+/// Stores of one level: the query's store is visited first for another reason.
 #[test]
 fn an_order_of_stores_is_kept() {
     let decided =
@@ -123,7 +123,8 @@ fn an_order_of_stores_is_kept() {
     check_asked(isolated, "known", (1, 0));
 }
 
-/// Which way an endorsement inside would go is decided before all else, so it is not held up.
+/// The path to an endorsement inside is decided before everything else, so the endorsement does not
+/// wait.
 #[test]
 fn an_endorsement_inside_is_computed_beforehand() {
     let transaction = "transaction t(a: ref S, b: ref W) {
@@ -134,7 +135,7 @@ fn an_endorsement_inside_is_computed_beforehand() {
 
 #[test]
 fn what_an_operand_depends_on_is_the_same() {
-    // What is chosen depends on both sides, as before.
+    // The chosen value depends on both sides, as before.
     let checked = check(format!(
         "{DECLARED}transaction t(a: ref S, b: ref W) {{ a.flag = b.flag && (weak.maybe(b) ?? 0) > 1; }}"
     ));

@@ -1,4 +1,4 @@
-//! Programs in Markdown, and what is expected of them.
+//! Programs in Markdown, with their expected results.
 
 use mingle_lang::diagnostic::{Severity, render_human};
 use mingle_lang::{Checked, check, format};
@@ -7,11 +7,11 @@ use mingle_lang::{Checked, check, format};
 pub struct Block {
     /// The words after the fence.
     pub info: String,
-    /// What stands between the fences.
+    /// The text between the fences.
     pub text: String,
 }
 
-/// The fenced blocks of a page.
+/// Returns the fenced blocks of a page.
 pub fn blocks(page: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -32,12 +32,12 @@ pub fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// What a reader of a failed test wants to see.
+/// Returns the text that a failed test prints.
 pub fn shown(checked: &Checked) -> String {
     render_human(&checked.source, "example.mingle", &checked.diagnostics, false)
 }
 
-/// The codes of all errors, each once.
+/// Returns the codes of all errors, each once.
 pub fn errors(checked: &Checked) -> Vec<&'static str> {
     let errors = checked.diagnostics.iter().filter(|found| found.severity() == Severity::Error);
     let mut codes: Vec<_> = errors.map(|found| found.code.text()).collect();
@@ -46,14 +46,14 @@ pub fn errors(checked: &Checked) -> Vec<&'static str> {
     codes
 }
 
-/// A program without mistakes, without warnings, and laid out as the formatter does it.
+/// Asserts that a program has no mistakes and no warnings, and that its layout is the formatter's.
 pub fn assert_clean(text: &str) {
     let checked = check(text);
     assert!(checked.diagnostics.is_empty(), "{text}\n{}", shown(&checked));
     assert_formatted(&checked);
 }
 
-/// The program is laid out as the formatter does it.
+/// Asserts that a program's layout is the formatter's.
 pub fn assert_formatted(checked: &Checked) {
     let formatted = format::format(&checked.source, &checked.syntax);
     assert_eq!(checked.source.text, formatted, "not formatted");

@@ -24,7 +24,7 @@ fn examples_have_no_diagnostics_and_are_formatted() {
 fn the_naive_contest_is_rejected() {
     let checked = check(example!("contest_rejected"));
     assert_eq!(errors(&checked), ["M0302"], "{}", shown(&checked));
-    // Each of the two places where a winner is declared.
+    // One for each of the two places that declare a winner.
     assert_eq!(checked.diagnostics.len(), 2, "{}", shown(&checked));
     assert_formatted(&checked);
 }

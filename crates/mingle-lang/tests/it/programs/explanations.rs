@@ -1,4 +1,4 @@
-//! What `mingle explain CODE` prints: its examples do what they are shown for.
+//! The output of `mingle explain CODE`: its examples have the effect that the page claims.
 
 use super::common::{assert_clean, assert_formatted, blocks, errors, shown};
 use mingle_lang::diagnostic::Code;
@@ -53,7 +53,7 @@ fn each_mended_program_is_clean() {
     }
 }
 
-/// How each diagnostic looks, with its source.
+/// The rendered form of each diagnostic, with its source.
 #[test]
 fn each_diagnostic_looks_as_it_did() {
     for code in Code::ALL {
@@ -64,7 +64,7 @@ fn each_diagnostic_looks_as_it_did() {
     }
 }
 
-/// What a diagnostic offers to do about it does away with it.
+/// Applying a diagnostic's advice removes the diagnostic.
 #[test]
 fn each_offered_edit_mends_its_program() {
     let mut offered = 0;

@@ -1,4 +1,4 @@
-//! Programs and what the compiler says of them: the examples, the reference, the explanations of
+//! Programs and the compiler's output for them: the examples, the reference, the explanations of
 //! diagnostics, and the rules one by one.
 
 mod choices;

@@ -1,8 +1,8 @@
 //! The rules of the reference, one by one: programs that are accepted and programs that are not.
 //!
-//! Each page in `rules/` opens with a program that stands before all others of the page. A block
-//! marked `mingle` is accepted, and one marked `mingle,M0301` has that diagnostic and no other;
-//! whether everything is used does not matter here.
+//! Each page in `rules/` opens with a prelude that precedes every other program of the page. A
+//! block marked `mingle` is accepted; a block marked `mingle,M0301` has that diagnostic and no
+//! other. Warnings about unused names are ignored here.
 
 use super::common::{blocks, shown};
 use mingle_lang::check;
