@@ -12,7 +12,7 @@
 //! # Choices
 //!
 //! - A `time` is a `datetime` with a time zone. A time outside the range of `datetime` is an
-//! `ExactTime`, a datetime that keeps the exact value.
+//!   `ExactTime`, a datetime that keeps the exact value.
 //! - Handles and structs are frozen, so they can be keys of dictionaries.
 //! - All names that are not for the caller begin with an underscore.
 

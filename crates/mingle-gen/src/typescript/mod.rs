@@ -13,9 +13,9 @@
 //! # Choices
 //!
 //! - An `int` is a `bigint`, since a `number` loses precision beyond 2^53, and a value of a union
-//! of both types cannot be added to anything. A parameter accepts a `number` too.
+//!   of both types cannot be added to anything. A parameter accepts a `number` too.
 //! - A `time` is a `Date`. A time that dates cannot hold (fractions of a millisecond, or outside
-//! their range) is an `ExactTime`, a date that keeps the exact value.
+//!   their range) is an `ExactTime`, a date that keeps the exact value.
 //! - All names that are not for the caller begin with `$`: no name of a program does.
 
 mod client;

@@ -19,10 +19,11 @@
 //! in which few calls ran. If the limit has been reached all the time, the limit is set to a
 //! quarter for [`PROBE_CALLS`] calls every [`PROBE_EVERY`].
 //!
-//! Departures: calls of less than [`QUICK`] never take too long, as they wait for processors more than for stores; the
-//! but where conflicts made more than a quarter of the calls try again: then calls are in each other's way, however soon
-//! they end. The limit grows only if at least half of it was in use; a window is long enough for [`WINDOW_CALLS`] calls,
-//! so that slow calls count too; a failure that took a shorter time than any call says nothing.
+//! Departures: a call shorter than [`QUICK`] never takes too long, because it waits for processors
+//! more than for stores, unless conflicts made more than a quarter of the calls try again: then calls
+//! hinder each other, however soon they end. The limit grows only if at least half of it was in use; a
+//! window is long enough for [`WINDOW_CALLS`] calls, so that slow calls count too; a failure that took
+//! a shorter time than any call is ignored.
 
 use std::time::Duration;
 
@@ -44,16 +45,16 @@ pub const PROBE_CALLS: usize = 16;
 /// The longest duration of a call that never counts as too long.
 pub const QUICK: Duration = Duration::from_millis(20);
 
-/// Where more than one of so many calls was tried again, calls that are quick count as too long, too.
+/// If more than one of this many calls was tried again, quick calls count as too long, too.
 const CONTENDED: usize = 4;
 
-/// No limit is less.
+/// The smallest limit.
 pub const LIMIT_MIN: usize = 3;
 
 /// The limit before the first call has ended.
 pub const LIMIT_FIRST: usize = 64;
 
-/// How a call ended.
+/// The ending of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It was done at the first try.
@@ -63,7 +64,7 @@ pub enum Ending {
     Failed,
 }
 
-/// The limit, and what it follows from.
+/// The limit and the measurements from which it is computed.
 #[derive(Debug)]
 pub struct Limit {
     calls: f64,
@@ -116,7 +117,7 @@ impl Limit {
         self.peak = self.peak.max(running);
     }
 
-    /// A call has ended, when so many others ran still.
+    /// Records that a call has ended while `running` other calls were still running.
     pub fn ended(&mut self, now: Duration, took: Duration, ending: Ending, running: usize) {
         let took = took.as_secs_f64();
         if ending == Ending::Failed && self.shortest.is_none_or(|shortest| took <= shortest) {

@@ -69,9 +69,9 @@ pub(crate) struct Admitted {
     sort: Arc<Sort>,
     began: Instant,
     since: Instant,
-    /// None if it says nothing of how long calls take.
+    /// The ending; none if the duration of this call must not be counted.
     ending: Option<Ending>,
-    /// True for one that counts as running.
+    /// True if the call counts as running.
     is_running: bool,
 }
 
@@ -132,7 +132,7 @@ impl Sort {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call has ended; the next one runs.
+    /// Records that a call has ended, and starts the next one.
     fn end(self: &Arc<Self>, began: Instant, took: Duration, ending: Option<Ending>) {
         let now = began.elapsed();
         let mut inner = self.lock();
@@ -176,7 +176,7 @@ impl Inner {
         self.limit.runs(self.running);
     }
 
-    /// A call has ended.
+    /// Records that a call has ended.
     fn end(&mut self, now: Duration, took: Duration, ending: Option<Ending>) {
         self.running -= 1;
         if let Some(ending) = ending {
@@ -213,7 +213,8 @@ impl Admitted {
         Self { sort, began, since, ending: None, is_running: true }
     }
 
-    /// The call has been answered: how long it took counts from now on, of a failure only if that was long.
+    /// Records that the call has been answered: its duration is counted, that of a failure only if
+    /// it was long.
     pub(crate) fn is_answered(&mut self, ending: Ending) {
         self.ending = Some(ending);
     }
