@@ -11,7 +11,7 @@ use crate::run::{Outcome, cargo, output_and_progress, root};
 /// A test suite that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suite {
-    /// Where its package is, such as `crates/mingle-lang`.
+    /// The folder of its package, such as `crates/mingle-lang`.
     pub package: String,
     /// `lib`, or the name of a binary or an integration test.
     pub target: String,
@@ -19,13 +19,13 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The name that people use: the package and the target.
+    /// Returns the name for people: the package and the target.
     pub fn name(&self) -> String {
         format!("{} {}", self.package, self.target)
     }
 }
 
-/// All that one build has made.
+/// All programs that one build has made.
 #[derive(Debug, Default)]
 pub struct Artifacts {
     pub suites: Vec<Suite>,
@@ -52,7 +52,7 @@ impl Artifacts {
         Ok(artifacts)
     }
 
-    /// The programs that cargo tells of, of a workspace at `root`.
+    /// Reads the programs that cargo lists in `told`, for a workspace at `root`.
     pub fn told(told: &str, root: &Path) -> Self {
         let mut artifacts = Self::default();
         told.lines().for_each(|line| artifacts.add(line, root));
@@ -60,28 +60,28 @@ impl Artifacts {
         artifacts
     }
 
-    /// The path of a binary.
+    /// Returns the path of a binary.
     ///
     /// # Errors
     ///
-    /// When the build made none of this name.
+    /// When the build made no binary of this name.
     pub fn binary(&self, name: &str) -> Result<&Path, String> {
         let found = self.binaries.iter().find(|(known, _)| known == name);
         found.map(|(_, path)| &**path).ok_or_else(|| format!("the build made no binary {name}"))
     }
 
-    /// A suite by package and target.
+    /// Returns a suite by package and target.
     ///
     /// # Errors
     ///
-    /// When the build made none.
+    /// When the build made no such suite.
     pub fn suite(&self, package: &str, target: &str) -> Result<&Suite, String> {
         let mut suites = self.suites.iter();
         let found = suites.find(|suite| suite.package == package && suite.target == target);
         found.ok_or_else(|| format!("the build made no suite {package} {target}"))
     }
 
-    /// Sees that each library was compiled once.
+    /// Checks that each library was compiled once.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Artifacts {
         ))
     }
 
-    /// Adds a library that was compiled, if a message of cargo tells of one.
+    /// Adds a compiled library, if the message of cargo describes one.
     fn add_library(&mut self, line: &str) {
         let kind = line
             .split_once("\"target\":{")
@@ -115,7 +115,7 @@ impl Artifacts {
         self.libraries.entry(package).or_default().push(features);
     }
 
-    /// Adds the program that a message of cargo tells of, if it tells of one.
+    /// Adds a program, if the message of cargo describes one.
     fn add(&mut self, line: &str, root: &Path) {
         self.add_library(line);
         let Some(program) = text_after(line, "\"executable\":") else { return };
@@ -139,14 +139,14 @@ impl Artifacts {
     }
 }
 
-/// Whether a message of cargo tells of a test.
+/// True if a message of cargo describes a test.
 fn is_test(line: &str) -> bool {
     line.split_once("\"profile\":{")
         .and_then(|(_, profile)| profile.split_once('}'))
         .is_some_and(|(profile, _)| profile.contains("\"test\":true"))
 }
 
-/// The JSON string that follows a text.
+/// Returns the JSON string that follows a text.
 fn text_after(line: &str, before: &str) -> Option<String> {
     let (_, rest) = line.split_once(before)?;
     let mut text = String::new();
@@ -154,7 +154,7 @@ fn text_after(line: &str, before: &str) -> Option<String> {
     loop {
         match letters.next()? {
             '"' => return Some(text),
-            // Paths have no other escapes than of these two.
+            // Paths contain only these two escapes.
             '\\' => text.push(letters.next()?),
             letter => text.push(letter),
         }

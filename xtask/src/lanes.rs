@@ -1,7 +1,8 @@
-//! Runs jobs side by side: those that wait for servers in two lanes, those that compute in a third.
+//! Runs jobs side by side: jobs that wait for servers in two lanes, jobs that compute in a third.
 //!
-//! Each lane runs one job at a time, the longest first; a lane that has none left takes from the others. A
-//! job is a program with arguments. Its output goes to a file, and is shown if the job fails.
+//! Each lane runs one job at a time, the longest first; a lane without jobs takes them from the
+//! others. A job is a program with arguments. Its output goes to a file, and is shown if the job
+//! fails.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use crate::run::root;
 
-/// A job that takes longer is killed, and has failed.
+/// The time limit of a job, in seconds; a job that takes longer is killed and has failed.
 const SECONDS_MAX: u64 = 1800;
 
-/// How often a running job is looked at.
+/// The interval at which a running job is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The lane that a job runs in.
@@ -37,19 +38,20 @@ pub struct Job {
     pub weight: u32,
 }
 
-/// The end of one job.
+/// The result of one job.
 #[derive(Debug)]
 pub struct Ended {
     pub name: String,
-    /// True if it ended as it should.
+    /// True if it ended successfully.
     pub is_well: bool,
-    /// All that it printed.
+    /// All of its output.
     pub output: String,
     pub seconds: f64,
 }
 
 impl Ended {
-    /// Tests that passed and failed, if the job says so as test suites do.
+    /// Returns the numbers of tests that passed and failed, if the job prints them as test suites
+    /// do.
     pub fn tests(&self) -> (usize, usize) {
         let counts = self.output.lines().filter_map(tests_in);
         counts.fold((0, 0), |(passed, failed), (more, worse)| (passed + more, failed + worse))
@@ -79,7 +81,7 @@ impl Queues {
     }
 }
 
-/// Runs all jobs, shows each as it ends, and gives how they ended.
+/// Runs all jobs, shows each as it ends, and returns their results.
 ///
 /// # Errors
 ///
@@ -97,7 +99,7 @@ pub fn run(mut jobs: Vec<Job>) -> Result<Vec<Ended>, String> {
             let next = queues.lock().unwrap_or_else(PoisonError::into_inner).next(lane);
             let Some(job) = next else { return };
             let job = run_one(job, &logs);
-            // Whole reports: one lane does not print into another's.
+            // The lock keeps reports whole: one lane does not print into another's report.
             let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
             show(&job);
             ended.push(job);
@@ -184,7 +186,7 @@ mod tests {
     }
 
     fn job(name: &str, lane: Lane, arguments: &[&str], weight: u32) -> Job {
-        // Cargo is there wherever this runs.
+        // Cargo exists on every machine that runs this test.
         let mut command = Command::new(env!("CARGO"));
         command.args(arguments);
         Job { name: name.to_owned(), lane, command, weight }

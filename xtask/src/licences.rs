@@ -1,8 +1,8 @@
-//! Licences and duplicate versions of what the workspace depends on.
+//! Licences and duplicate versions of the workspace's dependencies.
 //!
-//! The list `xtask/licences.txt` says which licences a dependency may have, and which dependencies are
-//! there in several versions, with the reason. The list may only shrink: what it has and the workspace
-//! has not is an error too.
+//! The list `xtask/licences.txt` gives the licences that a dependency may have, and the
+//! dependencies that exist in several versions, with the reason. The list may only shrink: an entry
+//! that the workspace does not need is an error too.
 
 pub mod spdx;
 pub mod tree;
@@ -24,8 +24,8 @@ const EVERYTHING: [&str; 6] =
 ///
 /// # Errors
 ///
-/// If a dependency has a licence that is not allowed, if there is a duplicate that is not listed, or if
-/// the list has what is not needed any more.
+/// If a dependency has a licence that is not allowed, if a duplicate is not listed, or if the list
+/// has an entry that is not needed any more.
 pub fn licences() -> Outcome {
     let text = fs::read_to_string(root().join(LIST)).map_err(|error| format!("{LIST}: {error}"))?;
     let list = List::parse(&text)?;
@@ -49,11 +49,11 @@ pub fn licences() -> Outcome {
     Err(format!("{} problems with licences or duplicate versions", problems.len()))
 }
 
-/// What `xtask/licences.txt` says.
+/// The content of `xtask/licences.txt`.
 #[derive(Debug, Default)]
 struct List {
     allowed: BTreeSet<String>,
-    /// For each name the versions, as far as they may not be mixed.
+    /// The versions of each name, each as its [`compatible`] part.
     duplicates: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -150,7 +150,7 @@ fn joined(versions: &BTreeSet<String>) -> String {
     versions.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// The packages that are there in several versions.
+/// Returns the packages that exist in several versions.
 fn duplicates(packages: &BTreeSet<Package>) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for package in packages {
@@ -160,8 +160,8 @@ fn duplicates(packages: &BTreeSet<Package>) -> BTreeMap<String, BTreeSet<String>
     found
 }
 
-/// The part of a version up to the first number that is not zero. Cargo keeps one version of those
-/// that agree in it.
+/// Returns the part of a version up to the first number that is not zero. Cargo keeps one of the
+/// versions that agree in this part.
 fn compatible(version: &str) -> String {
     let mut parts = Vec::new();
     for part in version.split(['.', '-', '+']).take(3) {

@@ -1,4 +1,4 @@
-//! What a newcomer builds: a project of its own that depends on `mingle`.
+//! The build of a new user: a project of its own that depends on `mingle`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -65,7 +65,7 @@ pub fn new_project() -> Outcome {
 }
 
 fn manifest() -> String {
-    // A folder whose name has quotes or backslashes is one that TOML would read otherwise.
+    // TOML would misread a path with quotes or backslashes.
     let mingle = root().join("crates/mingle").to_string_lossy().replace('\\', "/");
     format!(
         "[package]\nname = \"newcomer\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
@@ -80,7 +80,7 @@ fn write(path: &Path, text: &str) -> Outcome {
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The crates that are compiled, with those that run while others are built.
+/// Returns the crates that are compiled, including those that run while others are built.
 fn crates(folder: &Path) -> Result<BTreeSet<String>, String> {
     let arguments = ["tree", "--prefix", "none", "--edges", "normal,build", "--format", "{p}"];
     let told = output(cargo(&arguments).current_dir(folder))?;

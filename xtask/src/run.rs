@@ -4,22 +4,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Instant;
 
-/// Why a task failed.
+/// The result of a task; an error says why it failed.
 pub type Outcome = Result<(), String>;
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// A cargo command at the root.
+/// Returns a cargo command at the root.
 pub fn cargo(args: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(args).current_dir(root());
-    // What cargo says of this package to its program. Build scripts that look at it would run
-    // again, and all that rests on them would be built again, whenever cargo is run without us.
+    // Removes the variables that cargo sets for this program. Build scripts that read them would
+    // run again, and everything that depends on those would be built again, whenever cargo is run
+    // without this program.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix)) {
@@ -29,7 +30,7 @@ pub fn cargo(args: &[&str]) -> Command {
     command
 }
 
-/// Runs a step under a name, and says how long it took.
+/// Runs a step under a name, and prints its duration.
 pub fn step(name: &str, run: impl FnOnce() -> Outcome) -> Outcome {
     eprintln!("==> {name}");
     let start = Instant::now();
@@ -49,7 +50,7 @@ fn has_ended(command: &Command, status: ExitStatus) -> Outcome {
     status.success().then_some(()).ok_or_else(failed)
 }
 
-/// A command as one would type it.
+/// Returns a command as a user would type it.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name();
     let program = program.unwrap_or(command.get_program());
@@ -57,8 +58,8 @@ fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a command to its end and returns what it prints to standard output. What it prints to standard
-/// error becomes a part of the error, if there is one.
+/// Runs a command to its end and returns its standard output. Its standard error becomes a part of
+/// the error, if there is one.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{}: {error}", shown(command)))?;
     if output.status.success() {
@@ -68,7 +69,7 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("{} ended with {}\n{}", shown(command), output.status, errors.trim_end()))
 }
 
-/// As [`output`], but what it prints to standard error is shown at once.
+/// As [`output`], but shows the command's standard error at once.
 pub fn output_and_progress(command: &mut Command) -> Result<String, String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("{}: {error}", shown(command)))?;
@@ -76,13 +77,14 @@ pub fn output_and_progress(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Builds the demonstration and nothing else, and runs it.
+/// Builds only the demonstration, and runs it.
 pub fn demo(args: &[&str]) -> Outcome {
     let fixed = ["run", "--package", "mingle-bench", "--no-default-features", "--", "demo"];
     wait(cargo(&fixed).args(args))
 }
 
-/// Builds the command line without drivers, runs it where the user is, and ends as it does.
+/// Builds the command line without drivers, runs it in the user's folder, and ends with its exit
+/// code.
 pub fn mingle(args: &[&str]) -> Result<ExitCode, String> {
     let fixed = ["build", "--quiet", "--package", "mingle-cli", "--no-default-features"];
     wait(cargo(&fixed).args(["--features", "server"]))?;
@@ -99,10 +101,10 @@ pub fn bench(name: &str, args: &[&str]) -> Outcome {
     wait(cargo(&fixed).arg(name).args(args))
 }
 
-/// Builds the binary of a package for release, and gives its path.
+/// Builds the binary of a package for release, and returns its path.
 pub fn release(package: &str) -> Result<PathBuf, String> {
     wait(&mut cargo(&["build", "--release", "--package", package]))?;
-    // This program is in the folder of another profile, beside that one.
+    // This program is in the folder of another profile, beside the release folder.
     let here = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let target = here.parent().and_then(Path::parent);
     let target = target.ok_or_else(|| format!("{} has no folder", here.display()))?;
@@ -110,7 +112,7 @@ pub fn release(package: &str) -> Result<PathBuf, String> {
     Ok(program.with_extension(std::env::consts::EXE_EXTENSION))
 }
 
-/// Builds the keeper of test servers and runs it.
+/// Builds the program that manages test servers and runs it.
 pub fn services(args: &[&str]) -> Outcome {
     let fixed = ["run", "--quiet", "--package", "mingle-services", "--"];
     wait(cargo(&fixed).args(args))

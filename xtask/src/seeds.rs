@@ -4,20 +4,20 @@ use std::fs;
 
 use crate::run::{Outcome, root};
 
-/// The list, one seed in a line after its kind.
+/// The path of the list: one seed per line after its kind.
 const FILE: &str = "xtask/recorded-seeds.txt";
 
 /// The simulations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Of programs over stores.
+    /// The simulation of programs over stores.
     Stores,
-    /// Of the geo-replicated store.
+    /// The simulation of the geo-replicated store.
     Geo,
 }
 
 impl Kind {
-    /// The name in the list.
+    /// Returns the name in the list.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stores => "stores",
@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// The arguments of the simulation that select it.
+    /// Returns the arguments that select this simulation.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Stores => &[],
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// All recorded seeds.
+/// Returns all recorded seeds.
 ///
 /// # Errors
 ///
@@ -57,7 +57,8 @@ fn parse(text: &str) -> Result<Vec<(Kind, u64)>, String> {
         .collect()
 }
 
-/// Adds the seed that a simulation says has failed to the list. Gives it, if there is one.
+/// Adds the failed seed that a simulation has printed to the list. Returns the seed, if there is
+/// one.
 ///
 /// # Errors
 ///
@@ -77,7 +78,7 @@ fn append(kind: Kind, seed: u64) -> Outcome {
     fs::write(&path, format!("{text}{} {seed}\n", kind.name())).map_err(fail)
 }
 
-/// Reads `seed 12: promise: how`, with which a simulation says that a seed has failed.
+/// Parses `seed 12: promise: how`, the line that a simulation prints for a failed seed.
 fn failed(line: &str) -> Option<u64> {
     line.strip_prefix("seed ")?.split_once(": ")?.0.parse().ok()
 }

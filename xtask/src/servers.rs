@@ -1,4 +1,5 @@
-//! The servers that suites share: each is started once, and told to the suites by the environment.
+//! The servers that suites share: each is started once, and its address is passed in the
+//! environment.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -6,33 +7,34 @@ use std::process::{Child, Command, Stdio};
 
 use crate::run::root;
 
-/// The engines, with the variable that tells the tests an address.
+/// The engines, each with the variable that passes its address to the tests.
 const ENGINES: [(&str, &str); 3] =
     [("postgres", "MINGLE_POSTGRES"), ("redis", "MINGLE_REDIS"), ("cassandra", "MINGLE_CASSANDRA")];
 
-/// Servers that run until this is dropped. Each ends with its keeper, whose input ends with this process.
+/// Servers that run until this is dropped. Each ends with its keeper, whose input ends with this
+/// process.
 #[derive(Default)]
 pub struct Servers {
     keepers: Vec<Child>,
-    /// Variables of the environment, for suites.
+    /// The environment variables for suites.
     pub told: Vec<(&'static str, String)>,
 }
 
 impl Servers {
-    /// Starts each engine that was fetched and whose address is not told already.
+    /// Starts each fetched engine that has no address in the environment yet.
     ///
     /// # Errors
     ///
-    /// When one that was fetched does not start.
+    /// When a fetched engine does not start.
     pub fn start(services: &Path) -> Result<Self, String> {
         Self::start_some(services, &ENGINES.map(|(engine, _)| engine))
     }
 
-    /// Starts those of these engines that were fetched and whose address is not told already.
+    /// Starts those of these engines that were fetched and have no address in the environment yet.
     ///
     /// # Errors
     ///
-    /// When one that was fetched does not start.
+    /// When a fetched engine does not start.
     pub fn start_some(services: &Path, engines: &[&str]) -> Result<Self, String> {
         let mut servers = Self::default();
         let mut starting = Vec::new();
@@ -68,20 +70,20 @@ impl Drop for Servers {
             drop(keeper.stdin.take());
         }
         for keeper in &mut self.keepers {
-            // It has ended its server once it has ended.
+            // The keeper ends its server before it ends itself.
             let _ = keeper.wait();
         }
     }
 }
 
-/// True if the files of an engine are there.
+/// True if the files of an engine exist.
 fn is_fetched(services: &Path, engine: &str) -> Result<bool, String> {
     let asked = command(services).args(["status", engine]).output();
     let told = asked.map_err(|error| format!("{}: {error}", services.display()))?;
     Ok(!String::from_utf8_lossy(&told.stdout).contains("not fetched"))
 }
 
-/// The keeper of servers, which may have been built elsewhere.
+/// Returns the keeper of servers, which may have been built elsewhere.
 fn command(services: &Path) -> Command {
     let mut command = Command::new(services);
     command.current_dir(root());

@@ -20,7 +20,7 @@ pub const WAITING: [&str; 6] = [
     "stores/redis",
 ];
 
-/// Suites that take long, the longest first: they begin before others.
+/// The suites that take long, the longest first: they begin before others.
 const LONG: [&str; 8] = [
     "stores/postgres it",
     "crates/mingle-sim it",
@@ -32,7 +32,7 @@ const LONG: [&str; 8] = [
     "crates/mingle-runtime it",
 ];
 
-/// Runs the tests whose suites have one of these names in theirs, or all tests if there are none.
+/// Runs the suites whose names contain one of `names`, or all suites if there are none.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn test(names: &[&str]) -> Outcome {
     jobs.run()
 }
 
-/// Jobs, and what they share.
+/// The jobs, and the state that they share.
 pub struct Jobs {
     all: Vec<Job>,
     servers: Servers,
@@ -60,7 +60,7 @@ impl Jobs {
     /// When a server that was fetched does not start.
     pub fn new(artifacts: &Artifacts) -> Result<Self, String> {
         let services = artifacts.binary("mingle-services")?;
-        // Where the library of the compiler is, which tests of macros need.
+        // The folder of the compiler's library, which tests of macros need.
         let libraries = output(Command::new("rustc").args(["--print", "target-libdir"]))?;
         Ok(Self {
             all: Vec::new(),
@@ -70,7 +70,7 @@ impl Jobs {
         })
     }
 
-    /// Adds the suites that have one of these names in theirs, and the examples of the documentation.
+    /// Adds the suites whose names contain one of `names`, and the examples of the documentation.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Jobs {
         let weight = place.map_or(0, |place| (LONG.len() - place) as u32);
         let mut command = Command::new(&suite.program);
         command.args(arguments).current_dir(root().join(package));
-        // What cargo would tell the tests.
+        // A variable that cargo would set for the tests.
         command.env("CARGO_MANIFEST_DIR", root().join(package));
         command.env("LD_LIBRARY_PATH", &self.libraries);
         command.envs(variables.iter().copied());
@@ -123,11 +123,11 @@ impl Jobs {
         self.all.push(Job { name: name.to_owned(), lane, command, weight });
     }
 
-    /// Runs all of them, and says which engines the tests had.
+    /// Runs all jobs, and reports the engines that the tests had.
     ///
     /// # Errors
     ///
-    /// When one fails, or no test ran.
+    /// When a job fails, or no test ran.
     pub fn run(self) -> Outcome {
         let begun = Instant::now();
         let ended = lanes::run(self.all)?;
@@ -150,11 +150,11 @@ impl Jobs {
     }
 }
 
-/// The file to which each test that wants a server adds whether it had one.
+/// The file to which each test that needs a server adds whether it had one.
 struct Engines {
     services: PathBuf,
     file: PathBuf,
-    /// True if with `CI=true` no engine may be missing, since all tests run.
+    /// True if with `CI=true` no engine may be missing, because all tests run.
     all_must_run: bool,
 }
 
@@ -167,7 +167,7 @@ impl Engines {
         Ok(Self { services: services.to_path_buf(), file, all_must_run: false })
     }
 
-    /// Prints what ran and what was skipped, engine by engine; with `CI=true` none may be missing.
+    /// Prints the engines that ran and those that were skipped; with `CI=true` none may be missing.
     fn report(&self) -> Outcome {
         let mut report = Command::new(&self.services);
         if !self.all_must_run {

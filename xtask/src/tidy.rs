@@ -1,8 +1,9 @@
-//! Rules that the compiler does not know: how long files and functions are, and what may not be
-//! left behind.
+//! Rules that the compiler does not check: the lengths of files and functions, and text that must
+//! not be left behind.
 //!
-//! What is too long already stands in a list with its length. The list may only shrink: longer
-//! than listed is an error, and so is shorter, until the list says so.
+//! Files and functions that are too long already are listed with their lengths. The list may only
+//! shrink: a greater length than listed is an error, and so is a smaller one, until the list is
+//! updated.
 
 mod imports;
 mod length;
@@ -21,14 +22,15 @@ const HEADER: &str = "\
 # This list may only shrink: `cargo xtask tidy --bless` takes out what is no longer needed.
 ";
 
-/// Extensions of the files that are looked at.
+/// The extensions of the files that are checked.
 const TEXT: [&str; 7] = ["rs", "md", "toml", "mingle", "yml", "sh", "txt"];
 
-/// What may not be left in Rust code. Written in two parts so as not to find itself.
+/// Text that must not be left in Rust code. It is written in two parts so that the check does not
+/// find itself.
 const LEFTOVERS: [[&str; 2]; 4] =
     [["db", "g!("], ["tod", "o!("], ["unimplemen", "ted!("], ["#[ign", "ore"]];
 
-/// Places on somebody's machine.
+/// Paths of a developer's machine.
 const MACHINE: [[&str; 2]; 4] = [["/ho", "me/"], ["/ro", "ot/"], ["/wo", "rk/"], ["/Use", "rs/"]];
 
 /// Checks all files; with `bless`, shrinks the exceptions instead of complaining about them.
@@ -78,7 +80,7 @@ pub fn figures() -> Outcome {
     Ok(())
 }
 
-/// The texts of all files, by their paths below the root.
+/// Reads the texts of all files, by their paths below the root.
 fn read(root: &Path, paths: &[PathBuf]) -> Result<Vec<(String, String)>, String> {
     let texts = paths.iter().map(|path| {
         let shown = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
@@ -110,7 +112,7 @@ fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|ext| ext == "rs")
 }
 
-/// What one file may not contain.
+/// Checks one file for text that it must not contain.
 fn look_at(path: &str, text: &str, problems: &mut Vec<String>) {
     let is_rust = is_rust(path);
     for (index, line) in text.lines().enumerate() {
@@ -151,7 +153,7 @@ fn print(exceptions: &BTreeMap<String, usize>) -> String {
     std::iter::once(HEADER.to_owned()).chain(lines).collect()
 }
 
-/// The exceptions that are still needed; all of them for a list that is new.
+/// Returns the exceptions that are still needed; all of them for a new list.
 fn shrink(
     exceptions: BTreeMap<String, usize>,
     lengths: &BTreeMap<String, usize>,

@@ -15,8 +15,8 @@ use crate::open::{Place, block_on, open_idle};
 use crate::output::{Color, Format, print};
 use crate::progress::Progress;
 
-/// The maximum time that the command waits, before it acts, for the data centers that are up to show
-/// the same transactions.
+/// The maximum time that the command waits, before it acts, for the data centers that are up to
+/// show the same transactions.
 const FIND_TOGETHER: Duration = Duration::from_secs(5);
 
 /// Show how the data centers of stores stand, give one up for good, or bring it back.

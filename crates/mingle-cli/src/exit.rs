@@ -12,8 +12,8 @@ pub enum Exit {
     Program = 1,
     /// The call or a file is wrong.
     Usage = 2,
-    /// A `require` failed, a rule of the database forbids the values, or the transaction gave itself up
-    /// for another reason.
+    /// A `require` failed, a rule of the database forbids the values, or the transaction gave itself
+    /// up for another reason.
     Require = 3,
     /// A store failed, or something is left unfinished.
     Store = 4,

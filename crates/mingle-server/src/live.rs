@@ -29,7 +29,7 @@ pub(crate) fn stream(app: Arc<App>, ready: Ready) -> Response {
     });
     tokio::spawn(async move {
         let answer = run(&app, ready, Some(watcher)).await;
-        // Fails when the client no longer listens.
+        // Fails if the client no longer listens.
         let _ = sender.send(text("answer", last(answer, begin))).await;
     });
     let events = stream::unfold(receiver, |mut receiver| async {

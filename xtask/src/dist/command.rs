@@ -1,4 +1,4 @@
-//! The `mingle` command: built in the profile `shipped`, so optimized at link time and stripped.
+//! The `mingle` command: built in the profile `shipped`, which optimizes at link time and strips.
 
 use super::{Dist, VERSION, expect, files, source, target};
 use crate::run::{Outcome, cargo, output, wait};
@@ -6,7 +6,7 @@ use crate::run::{Outcome, cargo, output, wait};
 /// The largest size of the command, in bytes.
 const SIZE_MAX: usize = 40_000_000;
 
-/// Builds it.
+/// Builds the command.
 pub fn make(dist: &Dist) -> Outcome {
     wait(&mut cargo(&["build", "--profile", "shipped", "--package", "mingle-cli"]))?;
     let built = target()?.join("shipped/mingle").with_extension(std::env::consts::EXE_EXTENSION);
@@ -17,7 +17,7 @@ pub fn make(dist: &Dist) -> Outcome {
     (size <= SIZE_MAX).then_some(()).ok_or_else(|| format!("{size} bytes, of {SIZE_MAX} at most"))
 }
 
-/// Asks for its version and checks a program that is right and one that is wrong.
+/// Asks the command for its version and checks a correct program and a wrong one.
 pub fn test(dist: &Dist) -> Outcome {
     expect(&output(dist.command().arg("--version"))?, &format!("mingle {VERSION}"))?;
     let mut check = dist.command();

@@ -5,14 +5,14 @@ use crate::run::Outcome;
 
 const TEXT: &str = include_str!("Containerfile");
 
-/// The image that it begins with: its name, the version of its C library, and of its shared libraries
-/// those that are always there.
+/// The base image: its name, the version of its C library, and those of its shared libraries that
+/// are always installed.
 const BASE: &str = "debian:13-slim";
 const BASE_GLIBC: (u32, u32) = (2, 41);
 const BASE_LIBRARIES: [&str; 5] =
     ["libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libgcc_s.so.1"];
 
-/// Writes it, with the files beside it that it copies.
+/// Writes the container file, with the files beside it that it copies.
 pub fn make(dist: &Dist) -> Outcome {
     for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
         files::copy(&source(name), &dist.folder.join(name))?;
@@ -20,8 +20,8 @@ pub fn make(dist: &Dist) -> Outcome {
     files::write(&dist.folder.join("Containerfile"), TEXT)
 }
 
-/// Looks for every file that it copies, and compares what the command needs with what the image has. No
-/// image is built.
+/// Checks that every file that the container file copies exists, and that the image has everything
+/// the command needs. No image is built.
 pub fn test(dist: &Dist) -> Outcome {
     let image = lines("FROM ").next().ok_or("there is no FROM")?;
     if image != BASE {
@@ -50,7 +50,7 @@ fn lines(instruction: &'static str) -> impl Iterator<Item = &'static str> {
     TEXT.lines().filter_map(move |line| line.strip_prefix(instruction))
 }
 
-/// True if the image has what a program needs.
+/// True if the image has everything that a program needs.
 fn fits(needs: &elf::Needs) -> Outcome {
     let missing = needs.libraries.iter().find(|name| !BASE_LIBRARIES.contains(&name.as_str()));
     if let Some(name) = missing {

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Dist, VERSION, files, target};
 use crate::run::{Outcome, cargo, output, root, wait};
 
-/// Packages all of them, without a look at what is in the packages.
+/// Packages all published crates, without checking the contents.
 pub fn make(_: &Dist) -> Outcome {
     let (published, others) = members()?;
     wait(package(&others).arg("--no-verify"))?;
@@ -14,15 +14,17 @@ pub fn make(_: &Dist) -> Outcome {
     Ok(())
 }
 
-/// Compiles each from its package. The package must also have every file that the code in it includes.
+/// Compiles each crate from its package. The package must also have every file that its code
+/// includes.
 pub fn test(_: &Dist) -> Outcome {
     let (published, others) = members()?;
-    // What is compiled is not run.
+    // The compiled code is not run, so it needs no debug information.
     wait(package(&others).env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
     published.iter().try_for_each(|name| check_includes(name))
 }
 
-/// The command that packages all crates but some. It does not say which tests stay behind.
+/// Returns the command that packages all crates but `others`. It does not list the tests that are
+/// left out.
 fn package(others: &[String]) -> Command {
     let mut command = cargo(&["package", "--workspace", "--allow-dirty", "--quiet"]);
     for name in others {
@@ -31,12 +33,13 @@ fn package(others: &[String]) -> Command {
     command
 }
 
-/// Does all that publishing does but the upload. Crates with `publish = false` stay behind.
+/// Does everything that publishing does except the upload. Crates with `publish = false` are left
+/// out.
 pub fn publish_dry_run() -> Outcome {
     wait(&mut cargo(&["publish", "--workspace", "--dry-run", "--no-verify", "--allow-dirty"]))
 }
 
-/// The names of the workspace's crates: those that are published, and those whose manifests say
+/// Returns the names of the workspace's crates: the published ones, and those whose manifests say
 /// `publish = false`.
 fn members() -> Result<(Vec<String>, Vec<String>), String> {
     let (mut published, mut others) = (Vec::new(), Vec::new());
@@ -86,7 +89,7 @@ fn check_includes(name: &str) -> Outcome {
     Ok(())
 }
 
-/// The files that Rust code includes by their names.
+/// Returns the files that Rust code includes by their names.
 fn included(path: &Path, text: &str) -> Vec<PathBuf> {
     let folder = path.parent().unwrap_or(path);
     let mut found = Vec::new();

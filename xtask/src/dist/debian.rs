@@ -6,8 +6,8 @@ use std::process::Command;
 use super::{Dist, VERSION, elf, expect, files, notices, source};
 use crate::run::{Outcome, output, wait};
 
-/// The shared libraries that a package of Debian brings. Of another one the package would have to be
-/// looked up.
+/// The Debian package of each shared library. If the command needs another library, its package
+/// must be looked up.
 const LIBRARIES: [(&str, &str); 5] = [
     ("libc.so.6", "libc6"),
     ("libm.so.6", "libc6"),
@@ -16,7 +16,7 @@ const LIBRARIES: [(&str, &str); 5] = [
     ("libgcc_s.so.1", "libgcc-s1"),
 ];
 
-/// Puts the files where Debian has them and has `dpkg-deb` pack them.
+/// Puts the files in Debian's places and has `dpkg-deb` pack them.
 pub fn make(dist: &Dist) -> Outcome {
     let root = dist.workshop("debian")?;
     let install = [
@@ -46,7 +46,7 @@ pub fn make(dist: &Dist) -> Outcome {
     wait(&mut command)
 }
 
-/// Unpacks the package and runs what is in it.
+/// Unpacks the package and runs its command.
 pub fn test(dist: &Dist) -> Outcome {
     let folder = dist.workshop("debian-unpacked")?;
     wait(Command::new("dpkg-deb").arg("--extract").arg(path(dist)?).arg(&folder))?;
@@ -62,12 +62,12 @@ pub fn test(dist: &Dist) -> Outcome {
     output(Command::new(&command).arg("check").arg(source("examples/bank.mingle"))).map(drop)
 }
 
-/// Where the package is.
+/// Returns the path of the package.
 fn path(dist: &Dist) -> Result<PathBuf, String> {
     Ok(dist.folder.join(format!("mingle_{VERSION}_{}.deb", architecture()?)))
 }
 
-/// What Debian calls the architecture that this program runs on.
+/// Returns Debian's name for the architecture that this program runs on.
 fn architecture() -> Result<&'static str, String> {
     match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => Ok("amd64"),
@@ -99,7 +99,7 @@ Description: mixed-consistency transactions over the stores that you have
     ))
 }
 
-/// The packages that bring what the command needs.
+/// Returns the packages that the command depends on.
 fn depends(needs: &elf::Needs) -> Result<String, String> {
     let mut packages = Vec::new();
     for library in &needs.libraries {
@@ -118,7 +118,7 @@ fn depends(needs: &elf::Needs) -> Result<String, String> {
     Ok(packages.join(", "))
 }
 
-/// The file in which Debian looks for licences.
+/// Returns the file in which Debian expects the licences.
 fn copyright() -> Result<String, String> {
     let mit = files::read_text(&source("LICENSE-MIT"))?;
     Ok(format!(

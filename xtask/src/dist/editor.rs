@@ -1,4 +1,5 @@
-//! The extension for VS Code, bundled into one file and packed by `vsce`, which may warn of nothing.
+//! The extension for VS Code, bundled into one file and packed by `vsce`, which must give no
+//! warning.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,21 +8,21 @@ use super::clients::repository;
 use super::{Dist, VERSION, expect, files, source};
 use crate::run::{Outcome, output, wait};
 
-/// What `npm` is asked for, with the digests of what may come.
+/// The packages that `npm` installs; the lock file has their digests.
 const PACKAGE: &str = include_str!("tools/package.json");
 const LOCK: &str = include_str!("tools/package-lock.json");
 
-/// Bundles the extension and collects the licences of what is in the bundle.
+/// Bundles the extension and collects the licences of the bundled packages.
 const BUNDLE: &str = include_str!("tools/bundle.mjs");
 
 /// Loads the extension without an editor.
 const LOAD: &str = include_str!("tools/load.cjs");
 
-/// The folder with the tools of npm; they are installed on the first call.
+/// Returns the folder with the tools of npm; they are installed on the first call.
 ///
 /// # Errors
 ///
-/// If they cannot be installed, or are not what the lock says.
+/// If they cannot be installed, or differ from the lock file.
 pub fn tools(dist: &Dist) -> Result<PathBuf, String> {
     let folder = dist.work.join("tools");
     if folder.join("node_modules/.package-lock.json").is_file() {
@@ -29,13 +30,13 @@ pub fn tools(dist: &Dist) -> Result<PathBuf, String> {
     }
     files::write(&folder.join("package.json"), PACKAGE)?;
     files::write(&folder.join("package-lock.json"), LOCK)?;
-    // No script of a package runs.
+    // No script of a package is run.
     let words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
     wait(Command::new("npm").args(words).current_dir(&folder))?;
     Ok(folder)
 }
 
-/// Puts the extension together and packs it.
+/// Builds the extension and packs it.
 pub fn make(dist: &Dist) -> Outcome {
     let tools = tools(dist)?;
     let (folder, from) = (dist.workshop("vscode")?, source("editors/vscode"));

@@ -1,7 +1,7 @@
-//! What a program for Linux needs of the system: its shared libraries, and the newest version of the
-//! C library's interface among the symbols that it uses.
+//! The requirements of a Linux program on the system: its shared libraries, and the newest version
+//! of the C library's interface among the symbols that it uses.
 
-/// What a program needs.
+/// The requirements of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The shared libraries, such as `libc.so.6`.
@@ -19,11 +19,11 @@ const STRING_TABLE_SIZE: u64 = 10;
 const LOAD: u32 = 1;
 const DYNAMIC: u32 = 2;
 
-/// Reads what a 64-bit little-endian program needs.
+/// Reads the requirements of a 64-bit little-endian program.
 ///
 /// # Errors
 ///
-/// If it is no such program.
+/// If the bytes are not such a program.
 pub fn needs(bytes: &[u8]) -> Result<Needs, String> {
     read(bytes).ok_or_else(|| "this is no 64-bit ELF program with shared libraries".into())
 }
@@ -89,7 +89,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
-/// Reads `2.34` or `2.2.5`, whose last number does not matter here.
+/// Reads `2.34` or `2.2.5`; the last of three numbers is not used.
 fn version(text: &str) -> Option<(u32, u32)> {
     let (major, rest) = text.split_once('.')?;
     let minor = rest.split('.').next()?;

@@ -10,12 +10,12 @@ fn fail(path: &Path) -> impl FnOnce(Error) -> String + '_ {
     move |error| format!("{}: {error}", path.display())
 }
 
-/// The content of a file.
+/// Reads the content of a file.
 pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(fail(path))
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 pub fn read_text(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(fail(path))
 }
@@ -26,17 +26,17 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Outcome {
     fs::write(path, content).map_err(fail(path))
 }
 
-/// Copies a file, not its permissions, and makes the folders above it.
+/// Copies a file without its permissions, and makes the folders above it.
 pub fn copy(from: &Path, to: &Path) -> Outcome {
     write(to, read(from)?)
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder with all its content.
 pub fn copy_all(from: &Path, to: &Path) -> Outcome {
     below(from)?.iter().try_for_each(|path| copy(path, &to.join(relative(from, path)?)))
 }
 
-/// Makes a folder, and those above it.
+/// Makes a folder, and the folders above it.
 pub fn create(folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(fail(folder))
 }
@@ -45,12 +45,12 @@ fn create_above(path: &Path) -> Outcome {
     path.parent().map_or(Ok(()), create)
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder with all its content, if it exists.
 pub fn remove(folder: &Path) -> Outcome {
     if folder.exists() { fs::remove_dir_all(folder).map_err(fail(folder)) } else { Ok(()) }
 }
 
-/// All files below a folder, in order.
+/// Returns all files below a folder, in order.
 pub fn below(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(fail(folder))? {
@@ -65,21 +65,21 @@ pub fn below(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// A path as seen from a folder above it, with `/` between its parts.
+/// Returns a path relative to a folder above it, with `/` between its parts.
 pub fn relative(folder: &Path, path: &Path) -> Result<String, String> {
     let rest = path.strip_prefix(folder).map_err(|error| format!("{}: {error}", path.display()))?;
     let parts = rest.iter().map(|part| part.to_string_lossy());
     Ok(parts.collect::<Vec<_>>().join("/"))
 }
 
-/// Lets everybody execute a file, or enter a folder, where the system asks for that.
+/// Lets all users execute a file, or enter a folder, on systems with such permissions.
 #[cfg(unix)]
 pub fn set_executable(path: &Path) -> Outcome {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(fail(path))
 }
 
-/// Lets everybody execute a file, or enter a folder, where the system asks for that.
+/// Lets all users execute a file, or enter a folder, on systems with such permissions.
 #[cfg(not(unix))]
 pub fn set_executable(_path: &Path) -> Outcome {
     Ok(())

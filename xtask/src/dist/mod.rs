@@ -1,8 +1,9 @@
 //! `cargo xtask dist`: everything that a release consists of, in `target/dist`.
 //!
-//! Each artefact is a row of [`ARTEFACTS`]: what makes it, what tries it out, and the tools that both need.
-//! An artefact whose tool is missing fails, unless `--skip-missing` is given; then the last lines say what
-//! was left out. `target/dist-work` is where artefacts are put together and tried out.
+//! Each artefact is a row of [`ARTEFACTS`]: the function that makes it, its tests, and the tools
+//! that both need. An artefact whose tool is missing fails, unless `--skip-missing` is given; then
+//! the last lines list the skipped ones. Artefacts are put together and tested in
+//! `target/dist-work`.
 
 mod clients;
 mod command;
@@ -24,7 +25,7 @@ use std::process::Command;
 
 use crate::run::{Outcome, root, step};
 
-/// The version of the release: that of the workspace.
+/// The version of the release, which is the version of the workspace.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A part of the release.
@@ -33,7 +34,7 @@ struct Artefact {
     make: fn(&Dist) -> Outcome,
     /// The tools that make it.
     needs: &'static [&'static str],
-    /// Tries it out: a name, the tools that this needs, and how.
+    /// Its tests: a name, the tools that the test needs, and the function.
     tests: &'static [Test],
 }
 
@@ -101,18 +102,18 @@ const ARTEFACTS: [Artefact; 9] = [
     },
 ];
 
-/// Where a release is made.
+/// The folders of a release.
 struct Dist {
-    /// Has the artefacts.
+    /// The folder of the artefacts.
     folder: PathBuf,
-    /// Where artefacts are put together and tried out.
+    /// The folder in which artefacts are put together and tested.
     work: PathBuf,
     skipped: RefCell<Vec<String>>,
 }
 
-/// Makes a release. Of the arguments, `--test` tries every artefact out and packages the crates with
-/// verification, `--publish-dry-run` does all of publishing but the upload, and nothing else, and
-/// `--skip-missing` goes on without what needs a tool that is not installed.
+/// Makes a release. Arguments: `--test` tests every artefact and packages the crates with
+/// verification; `--publish-dry-run` only does everything that publishing does except the upload;
+/// `--skip-missing` skips the parts that need a tool that is not installed.
 ///
 /// # Errors
 ///
@@ -157,7 +158,7 @@ impl Dist {
         Ok(Self { folder, work, skipped: RefCell::default() })
     }
 
-    /// True if all of these tools are installed. If one is not, that is noted down.
+    /// True if all of these tools are installed. If one is missing, that is noted for the report.
     fn has(&self, tools: &[&str], what: &str) -> bool {
         let missing = missing(tools);
         if let Some(missing) = &missing {
@@ -168,7 +169,7 @@ impl Dist {
         missing.is_none()
     }
 
-    /// The `mingle` command of the release.
+    /// Returns the `mingle` command of the release.
     fn command(&self) -> Command {
         Command::new(self.binary())
     }
@@ -177,7 +178,7 @@ impl Dist {
         self.folder.join("mingle").with_extension(std::env::consts::EXE_EXTENSION)
     }
 
-    /// A folder below `work`, empty.
+    /// Makes an empty folder below `work`.
     fn workshop(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.work.join(name);
         files::remove(&path)?;
@@ -185,7 +186,7 @@ impl Dist {
         Ok(path)
     }
 
-    /// Writes `SHA256SUMS`, as `sha256sum --check` reads it.
+    /// Writes `SHA256SUMS` in the format of `sha256sum --check`.
     fn write_checksums(&self) -> Outcome {
         let mut text = String::new();
         for path in files::below(&self.folder)? {
@@ -196,7 +197,7 @@ impl Dist {
         files::write(&self.folder.join("SHA256SUMS"), text)
     }
 
-    /// Prints what there is now, and what was skipped.
+    /// Prints the artefacts that were made, and the parts that were skipped.
     fn report(&self) -> Outcome {
         for path in files::below(&self.folder)? {
             let (name, size) = (files::relative(&self.folder, &path)?, files::read(&path)?.len());
@@ -213,14 +214,14 @@ impl Dist {
     }
 }
 
-/// The folder that cargo builds into: this program is in the folder of a profile in it.
+/// Returns the folder that cargo builds into: this program is in the folder of a profile in it.
 fn target() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let target = here.parent().and_then(Path::parent);
     target.map(Path::to_path_buf).ok_or_else(|| format!("{} has no folder", here.display()))
 }
 
-/// Fails, before anything is built, if a tool is not installed that something needs.
+/// Fails, before anything is built, if a required tool is not installed.
 fn all_installed(is_tested: bool) -> Outcome {
     let mut problems = Vec::new();
     for Artefact { name, needs, tests, .. } in &ARTEFACTS {
@@ -236,7 +237,7 @@ fn all_installed(is_tested: bool) -> Outcome {
     Err(format!("not everything is installed; `--skip-missing` goes on without:\n  {problems}"))
 }
 
-/// Those of these tools that are not installed; nothing if all are.
+/// Returns those of these tools that are not installed; none if all are.
 fn missing(tools: &[&str]) -> Option<String> {
     let missing: Vec<&str> = tools.iter().copied().filter(|tool| !is_installed(tool)).collect();
     (!missing.is_empty()).then(|| missing.join(", "))
@@ -249,12 +250,12 @@ fn is_installed(tool: &str) -> bool {
     folders.any(|folder| folder.join(tool).is_file())
 }
 
-/// A path of the repository.
+/// Returns a path of the repository.
 fn source(path: &str) -> PathBuf {
     root().join(path)
 }
 
-/// The error of a test, unless `found` has what was expected.
+/// Returns the error of a test, unless `found` contains `expected`.
 fn expect(found: &str, expected: &str) -> Outcome {
     let is_there = found.contains(expected);
     is_there.then_some(()).ok_or_else(|| format!("expected `{expected}`, found:\n{found}"))

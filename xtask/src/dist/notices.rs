@@ -1,5 +1,5 @@
-//! The licences of all that is compiled into the command, with their texts, which those licences ask to
-//! be passed on.
+//! The licences of all packages that are compiled into the command, with their texts, because those
+//! licences require passing them on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use crate::run::Outcome;
 /// The name of the list among the artefacts.
 pub const FILE: &str = "THIRD-PARTY-LICENCES.txt";
 
-/// What the command is made of on this platform. Macros run when it is compiled and are no part of it;
-/// to list them too does no harm.
+/// The packages that the command consists of on this platform. Macros run when it is compiled and
+/// are no part of it; listing them too does no harm.
 const TREE: [&str; 4] = ["--package", "mingle-cli", "--edges", "normal"];
 
-/// How the names of files with licences begin.
+/// The prefixes of the names of files with licences.
 const NAMES: [&str; 7] =
     ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE", "PATENTS"];
 
@@ -54,7 +54,7 @@ pub fn make(dist: &Dist) -> Outcome {
     files::write(&dist.folder.join(FILE), text)
 }
 
-/// Looks for every package, and for texts that surely have to be there.
+/// Looks for every package, and for texts that must be there.
 pub fn test(dist: &Dist) -> Outcome {
     let text = files::read_text(&dist.folder.join(FILE))?;
     for package in tree::packages(&TREE)? {
@@ -67,7 +67,7 @@ pub fn test(dist: &Dist) -> Outcome {
     texts.iter().try_for_each(|part| expect(&text, part))
 }
 
-/// The texts that a package comes with, in its folder or one for licences.
+/// Returns the texts that a package comes with, in its folder or in its folder for licences.
 fn texts_of(package: &Package) -> Result<Vec<String>, String> {
     let folder = folder_of(package)?;
     let mut found = Vec::new();
@@ -91,7 +91,7 @@ fn has_code(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|ext| ext == "RS" || ext == "PY")
 }
 
-/// Where cargo keeps the sources of a package.
+/// Returns the folder in which cargo keeps the sources of a package.
 fn folder_of(package: &Package) -> Result<PathBuf, String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let default = || std::env::home_dir().map(|home| home.join(".cargo"));
@@ -105,8 +105,8 @@ fn folder_of(package: &Package) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{name}: its sources are not below {}", sources.display()))
 }
 
-/// What a package comes under that has no text: our own copy of one of the licences that it names, with
-/// its authors in the place of ours.
+/// Returns the licence text for a package without one: our own copy of one of the licences that it
+/// names, with the package's authors in place of ours.
 fn standard_text(package: &Package) -> Result<String, String> {
     let manifest = files::read_text(&folder_of(package)?.join("Cargo.toml"))?;
     let authors = authors(&manifest);
@@ -127,7 +127,7 @@ fn standard_text(package: &Package) -> Result<String, String> {
     Err(format!("{} {}: no text of its licence is known", package.name, package.version))
 }
 
-/// The authors that a manifest states.
+/// Returns the authors that a manifest states.
 fn authors(manifest: &str) -> String {
     let list = manifest.split_once("\nauthors = [").and_then(|(_, rest)| rest.split_once(']'));
     let list = list.map_or("", |(list, _)| list);

@@ -1,4 +1,4 @@
-//! A program that is served while something else calls it.
+//! A served program, for tests of clients.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::Dist;
 /// A server on a free port of this machine. It ends when it is dropped.
 pub struct Served {
     child: Child,
-    /// Where it listens.
+    /// The URL of the server.
     pub url: String,
     /// Kept open: the server may print to it.
     output: BufReader<ChildStdout>,
@@ -42,7 +42,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Nothing depends on how it ends.
+        // No test depends on the way in which the server ends.
         self.child.kill().and_then(|()| self.child.wait()).ok();
     }
 }

@@ -1,6 +1,6 @@
 //! SHA-256 (FIPS 180-4), for the file of checksums and the record of a wheel.
 
-/// The digest of some bytes.
+/// Returns the digest of some bytes.
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
@@ -19,13 +19,13 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     digest
 }
 
-/// A digest as hexadecimal digits.
+/// Returns a digest as hexadecimal digits.
 pub fn hex(digest: &[u8]) -> String {
     let digits = digest.iter().map(|byte| format!("{byte:02x}"));
     digits.collect()
 }
 
-/// Bytes in the URL-safe alphabet of base64, without padding.
+/// Encodes bytes in the URL-safe alphabet of base64, without padding.
 pub fn base64_url(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();
@@ -61,7 +61,8 @@ fn compress(state: &mut [u32; 8], block: &[u8; 64]) {
     }
 }
 
-/// One round. The standard calls the state's words `a` to `h`, and the two sums `T1` and `T2`.
+/// Computes one round. The standard calls the state's words `a` to `h`, and the two sums `T1` and
+/// `T2`.
 fn round(state: [u32; 8], added: u32) -> [u32; 8] {
     let [first, second, third, fourth, fifth, sixth, seventh, eighth] = state;
     let big1 = fifth.rotate_right(6) ^ fifth.rotate_right(11) ^ fifth.rotate_right(25);

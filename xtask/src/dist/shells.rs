@@ -9,7 +9,7 @@ use crate::run::{Outcome, output};
 pub const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "mingle"), ("zsh", "_mingle"), ("fish", "mingle.fish")];
 
-/// Asks the command for them.
+/// Asks the command for the completions and the manual pages.
 pub fn make(dist: &Dist) -> Outcome {
     for (shell, file) in COMPLETIONS {
         let text = output(dist.command().args(["completions", shell]))?;
@@ -49,7 +49,7 @@ fn shell(dist: &Dist, name: &str, script: &str) -> Result<String, String> {
     output(&mut command)
 }
 
-/// Formats every page. The formatter may have nothing to complain about.
+/// Formats every page. The formatter must give no warning.
 pub fn test_manual(dist: &Dist) -> Outcome {
     let mut count = 0;
     for page in files::below(&dist.folder.join("man"))? {

@@ -1,6 +1,7 @@
-//! A writer of zip archives, as wheels are: files in order, stored without compression.
+//! A writer of zip archives for wheels: files in order, stored without compression.
 
-/// The first of January 1980 as an archive has dates: the same files make the same archive.
+/// The first of January 1980 in the format of archives: the date is fixed, so that the same files
+/// make the same archive.
 const DATE: u16 = 1 << 5 | 1;
 
 /// An archive that is being written.
@@ -37,7 +38,8 @@ impl Zip {
         self.bytes.extend(&common);
         self.bytes.extend(name.as_bytes());
         self.bytes.extend(content);
-        // Made on Unix by version 2.0; no comment, disk 0, no internal attributes, a file that all may read.
+        // Made on Unix by version 2.0; no comment, disk 0, no internal attributes, readable by all
+        // users.
         self.directory.extend(b"PK\x01\x02\x14\x03");
         self.directory.extend(&common);
         self.directory.extend([0; 6]);
@@ -48,7 +50,7 @@ impl Zip {
         Ok(())
     }
 
-    /// The archive as bytes.
+    /// Returns the archive as bytes.
     ///
     /// # Errors
     ///
@@ -70,7 +72,7 @@ impl Zip {
     }
 }
 
-/// The check sum of archives.
+/// Returns the checksum of archives (CRC-32).
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {

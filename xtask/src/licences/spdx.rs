@@ -14,11 +14,11 @@ pub enum Expression {
 }
 
 impl Expression {
-    /// Reads an expression. `/` between two licences, as old manifests have it, means `OR`.
+    /// Parses an expression. `/` between two licences, as in old manifests, means `OR`.
     ///
     /// # Errors
     ///
-    /// What was expected where, if the text is no expression.
+    /// The expected word and the word found instead, if the text is not an expression.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut tokens = Tokens { rest: words(text) };
         let expression = tokens.any()?;
@@ -28,8 +28,8 @@ impl Expression {
         }
     }
 
-    /// True if a user who accepts the `allowed` licences can satisfy the expression. `X+` means `X` or
-    /// a later version of it, so that `X` satisfies it.
+    /// True if a user that accepts the `allowed` licences can satisfy the expression. `X+` means
+    /// `X` or a later version of it, so that `X` satisfies it.
     pub fn allows(&self, allowed: &BTreeSet<String>) -> bool {
         match self {
             Self::Licence(name) => {
@@ -41,7 +41,7 @@ impl Expression {
         }
     }
 
-    /// The licences that it names.
+    /// Returns the licences that the expression names.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Self::Licence(name) => vec![name.strip_suffix('+').unwrap_or(name)],
@@ -50,7 +50,7 @@ impl Expression {
     }
 }
 
-/// The words of an expression; parentheses and `/` are words of their own.
+/// Splits an expression into words; parentheses and `/` are words of their own.
 fn words(text: &str) -> Vec<String> {
     let mut spaced = String::new();
     for char in text.chars() {
@@ -62,7 +62,7 @@ fn words(text: &str) -> Vec<String> {
     spaced.split_whitespace().rev().map(str::to_owned).collect()
 }
 
-/// What has yet to be read, in reverse order.
+/// The words that are left to parse, in reverse order.
 struct Tokens {
     rest: Vec<String>,
 }

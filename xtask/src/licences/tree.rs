@@ -1,4 +1,4 @@
-//! What the workspace depends on, as `cargo tree` lists it.
+//! The dependencies of the workspace, as `cargo tree` lists them.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Its licence expression, as its manifest has it; empty if there is none.
+    /// Its licence expression from its manifest; empty if there is none.
     pub licence: String,
-    /// Where its sources are; empty if its manifest does not say.
+    /// The address of its sources; empty if its manifest gives none.
     pub repository: String,
 }
 
@@ -28,7 +28,7 @@ pub fn packages(args: &[&str]) -> Result<BTreeSet<Package>, String> {
     Ok(text.lines().filter_map(package).collect())
 }
 
-/// Reads `name v1.2.3 (proc-macro)|MIT|https://… (*)`; nothing for packages of the workspace.
+/// Parses `name v1.2.3 (proc-macro)|MIT|https://… (*)`; none for packages of the workspace.
 fn package(line: &str) -> Option<Package> {
     let line = line.strip_suffix(" (*)").unwrap_or(line);
     let mut parts = line.splitn(3, '|');

@@ -1,4 +1,5 @@
-//! The functions of a file that may be changed: not those of tests, of macros, of `Debug`, nor constant ones.
+//! The functions of a file that may be changed: all but tests, macros, `Debug` and constant
+//! functions.
 
 use super::lex::{Kind, Tokens};
 
@@ -6,21 +7,21 @@ use super::lex::{Kind, Tokens};
 #[derive(Clone, Debug)]
 pub struct Function<'a> {
     pub name: &'a str,
-    /// The type that it returns; empty for none.
+    /// The type that it returns; empty if it returns no value.
     pub returns: &'a str,
     /// The tokens of its braces.
     pub open: usize,
     pub close: usize,
 }
 
-/// What of a file can be changed.
+/// The parts of a file that can be changed.
 pub struct Outline<'a> {
     pub functions: Vec<Function<'a>>,
-    /// Names of modules in other files that are tests.
+    /// The names of test modules that are in other files.
     pub tests: Vec<&'a str>,
 }
 
-/// Macros whose arguments are told to people, or checked in tests only.
+/// The macros whose arguments are messages for people, or are checked in tests only.
 const UNOBSERVED: [&str; 12] = [
     "trace",
     "debug",
@@ -61,7 +62,7 @@ pub fn outline<'a>(tokens: &Tokens<'a>) -> Outline<'a> {
     Outline { functions, tests }
 }
 
-/// Where a macro ends that begins here and whose arguments nothing observes.
+/// Returns the end of a macro that begins here and whose arguments no test observes.
 pub fn unobserved(tokens: &Tokens<'_>, index: usize) -> Option<usize> {
     let is_macro = tokens.kind(index) == Some(Kind::Word)
         && tokens.at(index + 1) == "!"
@@ -70,7 +71,8 @@ pub fn unobserved(tokens: &Tokens<'_>, index: usize) -> Option<usize> {
     is_macro.then(|| tokens.all[index + 2].partner + 1)
 }
 
-/// Where an `if` ends that begins here and makes a fault that was asked for: `if self.planted == Planted::A {`.
+/// Returns the end of an `if` that begins here and makes a planted fault: `if self.planted ==
+/// Planted::A {`.
 pub fn planted(tokens: &Tokens<'_>, index: usize) -> Option<usize> {
     if tokens.at(index) != "if" {
         return None;
@@ -86,7 +88,7 @@ pub fn names_fault(tokens: &Tokens<'_>, index: usize) -> bool {
     matches!(tokens.at(index), "Planted" | "Flaw") && tokens.at(index + 1) == "::"
 }
 
-/// Where an attribute that begins here ends.
+/// Returns the end of an attribute that begins here.
 pub fn attribute(tokens: &Tokens<'_>, at: usize) -> Option<usize> {
     let begins = matches!(tokens.at(at), "#" | "#!") && tokens.at(at + 1) == "[";
     begins.then(|| tokens.all[at + 1].partner + 1)
@@ -101,7 +103,7 @@ fn is_test(attribute: &str) -> bool {
         || is_condition && words.any(|word| word == "test")
 }
 
-/// Where the item that begins here ends, with its further attributes.
+/// Returns the end of the item that begins here, with its further attributes.
 fn item(tokens: &Tokens<'_>, mut at: usize) -> usize {
     while let Some(end) = attribute(tokens, at) {
         at = end;
@@ -112,7 +114,7 @@ fn item(tokens: &Tokens<'_>, mut at: usize) -> usize {
             ";" => return at + 1,
             "{" if !has_semicolon => return tokens.all[at].partner + 1,
             "(" | "[" | "{" => at = tokens.all[at].partner + 1,
-            // The end of what the item is in.
+            // The end of the block that contains the item.
             ")" | "]" | "}" => return at,
             _ => at += 1,
         }
@@ -120,13 +122,14 @@ fn item(tokens: &Tokens<'_>, mut at: usize) -> usize {
     at
 }
 
-/// The name of a module in another file, if the item is one.
+/// Returns the name of a module in another file, if the item is one.
 fn module<'a>(tokens: &Tokens<'a>, at: usize, end: usize) -> Option<&'a str> {
     let begin = (at..end).find(|index| tokens.at(*index) == "mod")?;
     (tokens.at(begin + 2) == ";").then(|| tokens.at(begin + 1))
 }
 
-/// Where something ends in which nothing is changed: the rules of a macro, and what `Debug` shows.
+/// Returns the end of a part in which nothing is changed: the rules of a macro, or a `Debug`
+/// implementation.
 fn opaque(tokens: &Tokens<'_>, at: usize) -> Option<usize> {
     match tokens.at(at) {
         "macro_rules" if tokens.at(at + 1) == "!" => Some(tokens.all.get(at + 3)?.partner + 1),
@@ -140,7 +143,7 @@ fn opaque(tokens: &Tokens<'_>, at: usize) -> Option<usize> {
     }
 }
 
-/// The function whose `fn` this is.
+/// Returns the function whose `fn` is at this token.
 fn function<'a>(tokens: &Tokens<'a>, at: usize) -> Option<Function<'a>> {
     if tokens.at(at) != "fn" || tokens.kind(at + 1) != Some(Kind::Word) || is_constant(tokens, at) {
         return None;
@@ -175,7 +178,7 @@ fn is_constant(tokens: &Tokens<'_>, function: usize) -> bool {
     words.by_ref().take_while(|word| is_qualifier(word)).any(|word| word == "const")
 }
 
-/// The token after the generic parameters or arguments that begin here, if any do.
+/// Returns the token after the generic parameters or arguments that begin here, if any do.
 pub fn after_generics(tokens: &Tokens<'_>, mut at: usize) -> Option<usize> {
     if tokens.at(at) != "<" {
         return Some(at);

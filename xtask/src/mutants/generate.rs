@@ -1,8 +1,8 @@
-//! Mistakes that a person could make in a file, each at one place.
+//! Mistakes that a programmer could make in a file, each at one place.
 //!
-//! A mistake replaces a stretch of text by another. The file is as rustfmt lays it out, so a binary operator
-//! has blanks beside it and a bracket of types has none; types are not known, and a mistake that does not
-//! compile is dropped later.
+//! A mistake replaces a range of text by another text. The file is formatted by rustfmt, so a
+//! binary operator has blanks beside it and an angle bracket has none. Types are not known; a
+//! mistake that does not compile is dropped later.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use super::functions::{Function, attribute, names_fault, outline, planted, unobs
 use super::lex::{Kind, Tokens, is_keyword};
 use super::operands::{ADD, AND, COMPARE, OR, binds, left, right, unary};
 
-/// What a mistake replaces.
+/// The kind of text that a mistake replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The body of a function: nothing is replaced, the function returns at once.
+    /// The body of a function: the function returns at once, and no text is replaced.
     Body,
     /// Statements, with their semicolon.
     Statement,
@@ -25,16 +25,16 @@ pub enum Place {
 pub struct Mutation {
     pub place: Place,
     pub function: String,
-    /// What is replaced, in bytes of the file.
+    /// The replaced text, in bytes of the file.
     pub range: Range<usize>,
     pub becomes: String,
 }
 
-/// All mistakes of a file, in its order, and the modules in other files that are tests.
+/// Returns all mistakes of a file, in order, and the names of test modules in other files.
 ///
 /// # Errors
 ///
-/// When the file cannot be read as tokens.
+/// When the file cannot be split into tokens.
 pub fn mutations(text: &str) -> Result<(Vec<Mutation>, Vec<String>), String> {
     let tokens = Tokens::read(text)?;
     let outline = outline(&tokens);
@@ -89,7 +89,8 @@ fn of_function(
     }
 }
 
-/// Values of simple types, for the bodies of functions; the empty one means a return without a value.
+/// Returns values of simple types, for the bodies of functions; the empty value means a return
+/// without a value.
 fn defaults(returns: &str) -> Vec<String> {
     const COLLECTIONS: [&str; 4] = ["Vec<", "BTreeMap<", "BTreeSet<", "HashMap<"];
     let list: &[&str] = match returns {
@@ -119,7 +120,7 @@ fn of_result(returns: &str) -> Vec<String> {
     values.into_iter().map(|value| format!("Ok({value})")).collect()
 }
 
-/// The first of several types within angle brackets.
+/// Returns the first of several types within angle brackets.
 fn first_type(inside: &str) -> Option<&str> {
     let mut depth = 0;
     for (at, letter) in inside.char_indices() {
@@ -135,7 +136,7 @@ fn first_type(inside: &str) -> Option<&str> {
 
 type Found = (Place, Range<usize>, String);
 
-/// The mistakes that begin at a token, with the tokens that they replace.
+/// Returns the mistakes that begin at a token, with the tokens that they replace.
 fn at_token(tokens: &Tokens<'_>, at: usize) -> Vec<Found> {
     let found = [operator(tokens, at), assigned(tokens, at), negation(tokens, at)];
     let more = [condition(tokens, at), statement(tokens, at)];
@@ -181,7 +182,7 @@ fn assigned(tokens: &Tokens<'_>, at: usize) -> Option<Found> {
         .then(|| (Place::Statement, range.start..range.end + 1, format!("{becomes};")))
 }
 
-/// The text of tokens with one of them replaced.
+/// Returns the text of tokens with one of them replaced.
 fn replaced(tokens: &Tokens<'_>, range: &Range<usize>, at: usize, other: &str) -> String {
     let text = |from: usize, to: usize| &tokens.text[tokens.all[from].start..tokens.all[to].start];
     let before = text(range.start, at);
@@ -209,7 +210,7 @@ fn condition(tokens: &Tokens<'_>, at: usize) -> Option<Found> {
     let (begin, mut end) = (at + 1, at + 1);
     loop {
         match tokens.at(end) {
-            // The last ends a guard within `matches!`.
+            // `)` ends a guard within `matches!`.
             "{" | "=>" | ")" => break,
             "" | ";" | "}" | "let" | "match" | "unsafe" | "if" => return None,
             "(" | "[" => end = tokens.all[end].partner + 1,
@@ -258,7 +259,7 @@ fn statement(tokens: &Tokens<'_>, at: usize) -> Option<Found> {
 mod tests {
     use super::*;
 
-    /// The mistakes of a function with this body: what is replaced, and by what.
+    /// Returns the mistakes of a function with this body: each replaced text and its replacement.
     fn of(returns: &str, body: &str) -> Vec<String> {
         let text = format!("fn f(){returns} {{ {body} }}");
         let (found, _) = mutations(&text).expect("it is read");

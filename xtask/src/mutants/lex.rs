@@ -1,6 +1,6 @@
-//! Tokens of a Rust file, with their places. Comments are no tokens.
+//! The tokens of a Rust file, with their places. Comments are not tokens.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A name or a keyword.
@@ -8,7 +8,7 @@ pub enum Kind {
     /// A number, a text or a letter.
     Literal,
     Lifetime,
-    /// An operator or another sign, as long as it can be.
+    /// An operator or another sign; the longest match.
     Sign,
     Open,
     Close,
@@ -20,7 +20,7 @@ pub struct Token {
     pub kind: Kind,
     pub start: usize,
     pub end: usize,
-    /// For a bracket the index of its partner, else its own.
+    /// The index of a bracket's partner; for other tokens their own index.
     pub partner: usize,
 }
 
@@ -37,7 +37,7 @@ const SIGNS: [&str; 25] = [
 ];
 
 impl<'a> Tokens<'a> {
-    /// Reads a file.
+    /// Reads the tokens of a file.
     ///
     /// # Errors
     ///
@@ -66,12 +66,12 @@ impl<'a> Tokens<'a> {
         if open.is_empty() { Ok(Self { text, all }) } else { Err("a bracket does not end".into()) }
     }
 
-    /// The text of a token, empty beyond the last.
+    /// Returns the text of a token, empty beyond the last token.
     pub fn at(&self, index: usize) -> &'a str {
         self.all.get(index).map_or("", |token| &self.text[token.start..token.end])
     }
 
-    /// The text of the token before another, empty before the first.
+    /// Returns the text of the token before another, empty before the first token.
     pub fn before(&self, index: usize) -> &'a str {
         index.checked_sub(1).map_or("", |before| self.at(before))
     }
@@ -80,7 +80,7 @@ impl<'a> Tokens<'a> {
         self.all.get(index).map(|token| token.kind)
     }
 
-    /// The text from one token to before another.
+    /// Returns the text from one token up to another, which is not included.
     pub fn between(&self, from: usize, to: usize) -> &'a str {
         if from >= to { "" } else { &self.text[self.all[from].start..self.all[to - 1].end] }
     }
@@ -147,7 +147,7 @@ pub fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-/// The token at a place and its length; no token for blanks and comments.
+/// Returns the token at a place and its length; no token for blanks and comments.
 fn next(text: &str, at: usize, letter: char) -> Result<(Option<Kind>, usize), String> {
     let rest = &text[at..];
     if letter.is_whitespace() {
@@ -189,7 +189,8 @@ fn word(rest: &str) -> usize {
     rest.find(|letter: char| letter != '_' && !letter.is_alphanumeric()).unwrap_or(rest.len())
 }
 
-/// The length of a number: `1_000u64`, `0xff`, `1.5e3`, but `1` of `1..2` and of `1.max(2)`.
+/// Returns the length of a number: `1_000u64`, `0xff`, `1.5e3`, but `1` of `1..2` and of
+/// `1.max(2)`.
 fn number(rest: &str) -> usize {
     let whole = word(rest);
     let fraction = rest[whole..].strip_prefix('.');
@@ -198,7 +199,7 @@ fn number(rest: &str) -> usize {
     if is_fraction { whole + 1 + word(&rest[whole + 1..]) } else { whole }
 }
 
-/// The length of a letter in quotes, unless it is a lifetime.
+/// Returns the length of a letter in quotes, unless it is a lifetime.
 fn character(rest: &str) -> Option<usize> {
     let mut letters = rest.char_indices().skip(1);
     let (_, first) = letters.next()?;
@@ -210,7 +211,7 @@ fn character(rest: &str) -> Option<usize> {
     (second == '\'').then_some(at + 1)
 }
 
-/// The length of a text in quotes, if one begins here.
+/// Returns the length of a text in quotes, if one begins here.
 fn literal(rest: &str) -> Result<Option<usize>, String> {
     let unmarked = rest.strip_prefix(['b', 'c']).unwrap_or(rest);
     let marks = rest.len() - unmarked.len();

@@ -1,11 +1,11 @@
-//! The list of scores that must not fall, and of mistakes that no test notices, with the reason.
+//! The list of scores that must not fall, and of mistakes that no test notices, with the reasons.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use crate::run::{Outcome, root};
 
-/// Where it is.
+/// The path of the list.
 pub const FILE: &str = "xtask/mutants.txt";
 
 /// The reason of a survivor that `--bless` adds.
@@ -86,22 +86,22 @@ impl List {
     }
 }
 
-/// What became of one mistake.
+/// The result of one mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// The mistake, by what the list calls it.
+    /// The mistake's name in the list.
     pub name: String,
     pub is_noticed: bool,
 }
 
-/// The percentage of mistakes that were noticed, rounded down.
+/// Returns the percentage of mistakes that were noticed, rounded down.
 pub fn percent(trials: &[Trial]) -> usize {
     let noticed = trials.iter().filter(|trial| trial.is_noticed).count();
     if trials.is_empty() { 100 } else { noticed * 100 / trials.len() }
 }
 
-/// What of a crate's trials the list forbids. `sample` of its mistakes were tried; those of them that compile,
-/// in their order, are in `trials`, with their places in the sample.
+/// Returns the problems of a crate's trials with respect to the list. `sample` of its mistakes were
+/// tried; `trials` has those of them that compile, in order, with their places in the sample.
 pub fn judge(list: &List, name: &str, trials: &[(usize, Trial)]) -> Vec<String> {
     let Some((sample, at_least)) = list.scores.get(name) else { return Vec::new() };
     let first: Vec<Trial> =
@@ -122,7 +122,7 @@ pub fn judge(list: &List, name: &str, trials: &[(usize, Trial)]) -> Vec<String> 
     problems
 }
 
-/// Puts a crate's trials into the list: the score may rise, and reasons stay.
+/// Updates the list with a crate's trials: the score may rise, and reasons stay.
 pub fn bless(list: &mut List, name: &str, sample: usize, trials: &[(usize, Trial)]) {
     let all: Vec<Trial> = trials.iter().map(|(_, trial)| trial.clone()).collect();
     let found = percent(&all);

@@ -12,8 +12,8 @@
 //!                                    ▼ list: scores that must not fall, survivors with a reason
 //! ```
 //!
-//! Since a crate is built once for all of its mistakes, a mistake costs what its suites take. One that no suite
-//! comes to costs nothing: no test can notice it.
+//! A crate is built once for all of its mistakes, so the cost of a mistake is the time of its
+//! suites. A mistake that no suite reaches costs nothing: no test can notice it.
 
 mod functions;
 mod generate;
@@ -45,17 +45,17 @@ use trial::Ready;
 /// The seed of the scores in the list.
 const SEED: u64 = 35;
 
-/// How many mistakes of a crate the long run takes.
+/// The number of mistakes per crate in the long run.
 const SAMPLE: usize = 100;
 
-/// What the arguments say.
+/// The parsed arguments.
 struct Options {
     crates: Vec<String>,
     sample: usize,
     seed: u64,
     jobs: usize,
     bless: bool,
-    /// Only with suites that have this in their names.
+    /// Uses only suites whose names contain this text.
     suite: Option<String>,
     /// Only lists the mistakes.
     list: bool,
@@ -106,7 +106,7 @@ impl Options {
     }
 }
 
-/// Plants mistakes in crates and tells which of them no test notices.
+/// Plants mistakes in crates and reports those that no test notices.
 ///
 /// # Errors
 ///
@@ -148,7 +148,7 @@ pub fn mutants(args: &[&str]) -> Outcome {
     if problems.is_empty() { Ok(()) } else { Err(format!("{} problems", problems.len())) }
 }
 
-/// Tries the mistakes of a crate; those that compile, with their places in the sample.
+/// Tries the mistakes of a crate; returns those that compile, with their places in the sample.
 fn try_all(
     planned: &Crate,
     mistakes: &Mistakes,
@@ -202,7 +202,7 @@ fn try_all(
     Ok(trials)
 }
 
-/// Builds a crate with its mistakes; gives the numbers of those that compile.
+/// Builds a crate with its mistakes; returns the numbers of those that compile.
 fn build(
     planned: &Crate,
     mistakes: &Mistakes,
@@ -243,7 +243,7 @@ fn build(
     }
 }
 
-/// What became of a mistake.
+/// The result of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     /// By this suite.
@@ -252,7 +252,7 @@ enum Found {
     Survives,
 }
 
-/// Runs mistake after mistake, several at once if there are more jobs than one.
+/// Runs one mistake after another, several at once if there is more than one job.
 fn run(
     sample: &[Mistake],
     left: &[u32],

@@ -1,15 +1,15 @@
-//! How far the operands of an operator reach, found by precedence alone.
+//! The extent of an operator's operands, found by precedence alone.
 
 use super::functions::after_generics;
 use super::lex::{Kind, Tokens, is_keyword};
 
-/// How tightly a binary operator binds; less is looser.
+/// The precedence of a binary operator; a smaller number binds less tightly.
 pub const OR: u8 = 1;
 pub const AND: u8 = 2;
 pub const COMPARE: u8 = 3;
 pub const ADD: u8 = 8;
 
-/// How tightly the binary operator at a token binds, if it is one.
+/// Returns the precedence of the binary operator at a token, if it is one.
 pub fn binds(tokens: &Tokens<'_>, index: usize) -> Option<u8> {
     if index == 0 || !tokens.ends_operand(index - 1) && tokens.before(index) != "}" {
         return None;
@@ -51,7 +51,7 @@ fn is_boundary(tokens: &Tokens<'_>, index: usize) -> bool {
     }
 }
 
-/// The first token of the left operand of an operator that binds so tightly.
+/// Returns the first token of the left operand of an operator of this precedence.
 pub fn left(tokens: &Tokens<'_>, operator: usize, strength: u8) -> Option<usize> {
     let mut start = operator;
     while let Some(before) = start.checked_sub(1) {
@@ -64,7 +64,7 @@ pub fn left(tokens: &Tokens<'_>, operator: usize, strength: u8) -> Option<usize>
             _ => start = before,
         }
     }
-    // `let A = b && c` has no operand that is `A = b`.
+    // In `let A = b && c`, `A = b` is not an operand.
     let chained = strength <= AND && start > 0 && tokens.before(start) == "=" && {
         let mut back = (0..start).rev().take_while(|index| !matches!(tokens.at(*index), ";" | "}"));
         back.any(|index| {
@@ -74,7 +74,7 @@ pub fn left(tokens: &Tokens<'_>, operator: usize, strength: u8) -> Option<usize>
     (start < operator && !chained).then_some(start)
 }
 
-/// The token after the right operand of an operator that binds so tightly.
+/// Returns the token after the right operand of an operator of this precedence.
 pub fn right(tokens: &Tokens<'_>, operator: usize, strength: u8) -> Option<usize> {
     let begin = operator + 1;
     let mut end = begin;
@@ -93,7 +93,7 @@ pub fn right(tokens: &Tokens<'_>, operator: usize, strength: u8) -> Option<usize
     (!is_cut).then_some(end)
 }
 
-/// The token after an operand that begins here and has no binary operator: `*a.b(c)?.d`.
+/// Returns the token after an operand that begins here and has no binary operator: `*a.b(c)?.d`.
 pub fn unary(tokens: &Tokens<'_>, begin: usize) -> Option<usize> {
     let mut at = begin;
     while matches!(tokens.at(at), "&" | "*" | "!" | "-") {

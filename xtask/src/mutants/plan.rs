@@ -1,16 +1,16 @@
-//! The production crates, and the suites that concern each: cheap ones first.
+//! The production crates, and the suites for each: the cheap ones first.
 
 /// A crate whose tests are tried.
 pub struct Crate {
     /// Its folder, such as `crates/mingle-lang`.
     pub folder: &'static str,
     pub suites: &'static [Suite],
-    /// The servers that the suites want.
+    /// The servers that the suites need.
     pub servers: &'static [&'static str],
 }
 
-/// What the crates have for tests only: programs that are made at random, faults that are planted, stores that
-/// are tested. It is not there to be tested itself.
+/// The paths of code for tests only: generators of random programs, planted faults, stores
+/// under test. This code is not itself tested for mistakes.
 pub const FOR_TESTS: [&str; 5] = [
     "crates/mingle-lang/src/generate/",
     "crates/mingle-runtime/src/planted.rs",
@@ -31,7 +31,7 @@ const GEO_SEEDS: Suite =
 /// Cassandra takes long to start, and only its adapter's suites need it.
 const USUAL: &[&str] = &["postgres", "redis"];
 
-/// All of them.
+/// All production crates.
 pub const CRATES: [Crate; 17] = [
     alone(
         "crates/mingle-model",
@@ -142,13 +142,14 @@ const fn with_servers(
 }
 
 impl Crate {
-    /// The name that people use: the last part of the folder of a crate, the whole folder of a store.
+    /// Returns the name for people: the last part of the folder of a crate, the whole folder of a
+    /// store.
     pub fn name(&self) -> &'static str {
         self.folder.strip_prefix("crates/").unwrap_or(self.folder)
     }
 }
 
-/// The name of the package in a folder.
+/// Returns the name of the package in a folder.
 pub fn package(folder: &str) -> String {
     match folder.strip_prefix("stores/") {
         Some(store) => format!("mingle-store-{store}"),

@@ -1,4 +1,4 @@
-//! All mistakes of a crate, and a sample of them that stays the same where the code does.
+//! All mistakes of a crate, and a sample of them that stays the same for unchanged code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ pub struct Mistake {
     /// The path of its file, from the root.
     pub file: String,
     pub line: usize,
-    /// What the list calls it: no lines, which change with what stands before.
+    /// Its name in the list. It has no line numbers, because they change with the text above.
     pub name: String,
     pub mutation: Mutation,
 }
@@ -28,11 +28,11 @@ pub struct Mistakes {
 }
 
 impl Mistakes {
-    /// Reads the files of a crate that are no tests.
+    /// Reads the files of a crate that are not tests.
     ///
     /// # Errors
     ///
-    /// When one cannot be read.
+    /// When a file cannot be read.
     pub fn of(folder: &str) -> Result<Self, String> {
         let mut mistakes = Self::default();
         mistakes.read_folder(&format!("{folder}/src"))?;
@@ -80,7 +80,7 @@ impl Mistakes {
                 self.read_folder(&inner)?;
             }
         }
-        // The test of a folder's module may be said in the file beside the folder.
+        // The `cfg(test)` of a folder's module may stand in the file beside the folder.
         let is_test = |file: &str| {
             tests
                 .iter()
@@ -91,7 +91,8 @@ impl Mistakes {
         Ok(())
     }
 
-    /// So many mistakes: a seed shuffles them, in such a way that a change of the code changes no other place.
+    /// Returns `count` mistakes: a seed shuffles them so that a change of the code moves no other
+    /// mistake.
     pub fn sample(&self, count: usize, seed: u64) -> Vec<Mistake> {
         let mut order: Vec<(u64, &Mistake)> =
             self.all.iter().map(|mistake| (hash(seed, &mistake.name), mistake)).collect();
@@ -134,7 +135,7 @@ fn named(file: &str, text: &str, mutations: Vec<Mutation>) -> Vec<Mistake> {
     named.collect()
 }
 
-/// A text in one line, cut in the middle where it is long.
+/// Returns a text in one line, cut in the middle if it is long.
 fn short(text: &str) -> String {
     const END: usize = 60;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -146,7 +147,7 @@ fn short(text: &str) -> String {
     format!("{} … {}", first.iter().collect::<String>(), last.iter().collect::<String>())
 }
 
-/// FNV-1a over a seed and a text, mixed once more so that similar texts are far apart.
+/// Computes FNV-1a over a seed and a text, mixed once more so that similar texts are far apart.
 fn hash(seed: u64, text: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in seed.to_le_bytes().into_iter().chain(text.bytes()) {

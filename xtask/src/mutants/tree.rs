@@ -8,21 +8,22 @@ use super::plan::{Crate, package};
 use crate::artifacts::Artifacts;
 use crate::run::{Outcome, cargo, output, root};
 
-/// The folder of all that this task makes.
+/// Returns the folder of all files that this task makes.
 pub fn folder() -> PathBuf {
     root().join("target/mutants")
 }
 
-/// The copy.
+/// Returns the folder of the copy.
 pub fn tree() -> PathBuf {
     folder().join("tree")
 }
 
-/// Makes the copy as the working tree is. What has not changed is not touched, and so not built again.
+/// Makes the copy equal to the working tree. Unchanged files are not touched, and so not built
+/// again.
 ///
 /// # Errors
 ///
-/// When git does not list the files, or one cannot be copied.
+/// When git does not list the files, or a file cannot be copied.
 pub fn copy() -> Outcome {
     let mut listed = Command::new("git");
     let listed = listed.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
@@ -30,7 +31,7 @@ pub fn copy() -> Outcome {
         let (from, to) = (root().join(path), tree().join(path));
         match fs::read(&from) {
             Ok(bytes) => write(&to, &bytes)?,
-            // It is removed, and git has it yet.
+            // The file is removed, but git still lists it.
             Err(_) => {
                 let _ = fs::remove_file(&to);
             }
@@ -51,7 +52,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Outcome {
     fs::write(path, bytes).map_err(fail)
 }
 
-/// How a build went.
+/// The result of a build.
 pub enum Built {
     Well(Artifacts),
     /// The places of errors in the copy: file, line and column.
@@ -62,9 +63,10 @@ pub enum Built {
 ///
 /// # Errors
 ///
-/// When it fails, and no error names a place.
+/// When the build fails, and no error names a place.
 pub fn build(planned: &Crate) -> Result<Built, String> {
-    // With the features of all third-party crates, crate after crate shares what is compiled.
+    // With the features of all third-party crates, the builds of all crates share their compiled
+    // dependencies.
     let mut packages = vec!["mingle-features".to_owned(), package(planned.folder)];
     packages.extend(planned.suites.iter().map(|(folder, ..)| package(folder)));
     if !planned.servers.is_empty() {
@@ -93,7 +95,7 @@ pub fn build(planned: &Crate) -> Result<Built, String> {
     if places.is_empty() { Err(told) } else { Ok(Built::Failed(places)) }
 }
 
-/// The places of errors, not of warnings.
+/// Returns the places of errors, not of warnings.
 fn places(told: &str) -> Vec<(String, usize, usize)> {
     let (mut is_error, mut found) = (false, Vec::new());
     for line in told.lines() {

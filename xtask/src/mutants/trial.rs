@@ -15,13 +15,14 @@ use crate::run::{output, root};
 use crate::servers::Servers;
 use crate::test::WAITING;
 
-/// How often a suite that runs is looked at.
+/// The interval at which a running suite is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The longest time that a suite may take without a mistake.
 const SUITE_MAX: Duration = Duration::from_mins(20);
 
-/// A suite takes so much longer with a mistake before it counts as hanging: this, and four times as long.
+/// A suite with a mistake counts as hanging after this time plus four times its duration without a
+/// mistake.
 const LONGER: Duration = Duration::from_secs(20);
 
 /// A suite, ready to run.
@@ -30,16 +31,16 @@ pub struct Ready {
     program: PathBuf,
     arguments: &'static [&'static str],
     package: String,
-    /// True if it may be killed once a test failed: it leaves no process behind.
+    /// True if the suite may be killed once a test has failed: it leaves no process behind.
     ends_early: bool,
     variables: Vec<(String, String)>,
-    /// The mistakes that it comes to.
+    /// The mistakes that the suite reaches.
     pub reaches: BTreeSet<u32>,
-    /// How long it takes without a mistake.
+    /// Its duration without a mistake.
     takes: Duration,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ended {
     Well,
@@ -60,7 +61,7 @@ pub fn ready(suite: &Suite, artifacts: &Artifacts, servers: &Servers) -> Result<
     } else {
         artifacts.suite(package, target)?.program.clone()
     };
-    // The library of the compiler, which tests of macros need.
+    // The folder of the compiler's library, which tests of macros need.
     let libraries = output(Command::new("rustc").args(["--print", "target-libdir"]))?;
     let services = root().join("target/services");
     let mut variables = vec![
@@ -83,15 +84,15 @@ pub fn ready(suite: &Suite, artifacts: &Artifacts, servers: &Servers) -> Result<
 }
 
 impl Ready {
-    /// Runs the suite without a mistake, to see which mistakes it comes to, and how long it takes.
+    /// Runs the suite without a mistake, to find the mistakes that it reaches, and its duration.
     ///
     /// # Errors
     ///
-    /// When it fails: then it says nothing of mistakes.
+    /// When the suite fails: then its result says nothing about mistakes.
     pub fn measure(&mut self) -> Result<(), String> {
         let reached = folder().join("reached");
         let begun = Instant::now();
-        // One that fails once for another reason, such as a machine that is busy, gets a second chance.
+        // A suite that fails once for another reason, such as a busy machine, gets a second chance.
         for _ in 0..2 {
             let _ = fs::remove_file(&reached);
             let mut command = self.command();
@@ -160,7 +161,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// True if a test is said to have failed.
+/// True if the log says that a test has failed.
 fn has_failed(log: &Path) -> bool {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

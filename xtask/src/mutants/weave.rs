@@ -1,8 +1,9 @@
 //! All mistakes of a file within one text, each behind a switch.
 //!
-//! A crate is built once for all of its mistakes. Which of them a process makes, if any, is in its
-//! environment: this technique is known as mutant schemata (Untch, Offutt and Harrold, 1993). The copies of a
-//! text hold no further switches, since a process makes one mistake at most.
+//! A crate is built once for all of its mistakes. The environment of a process selects the mistake
+//! that it makes, if any: this technique is known as mutant schemata (Untch, Offutt and Harrold,
+//! 1993). The copies of a text contain no further switches, because a process makes at most one
+//! mistake.
 
 use std::ops::Range;
 
@@ -11,17 +12,17 @@ use super::generate::{Mutation, Place};
 /// The variable with the number of the mistake that a process makes.
 pub const ACTIVE: &str = "MINGLE_MUTANT";
 
-/// The variable with the file to which a process adds the numbers of the switches that it comes to.
+/// The variable with the file to which a process adds the numbers of the switches that it reaches.
 pub const REACHED: &str = "MINGLE_MUTANTS_REACHED";
 
 /// A file with switches.
 pub struct Woven {
     pub text: String,
-    /// Where each mistake stands in the text, with its number.
+    /// The ranges of the mistakes in the text, with their numbers.
     spans: Vec<(u32, Range<usize>)>,
 }
 
-/// Puts mistakes, given with their numbers, into a file.
+/// Adds mistakes, given with their numbers, to a file.
 pub fn weave(text: &str, mutations: &[(u32, &Mutation)]) -> Woven {
     let mut sorted = mutations.to_vec();
     sorted.sort_by_key(|(_, mutation)| {
@@ -67,8 +68,8 @@ impl Woven {
         self.text.push_str(&text[at..range.end]);
     }
 
-    /// The mistake that an error at a line and column, counted from one, is because of: the narrowest around
-    /// it, or else the nearest before it, or else the first.
+    /// Returns the mistake that causes an error at a line and column, counted from one: the
+    /// narrowest mistake around the place, else the nearest before it, else the first.
     pub fn blamed(&self, line: usize, column: usize) -> Option<u32> {
         let before: usize = self.text.split_inclusive('\n').take(line - 1).map(str::len).sum();
         let at = before + column - 1;
@@ -80,7 +81,7 @@ impl Woven {
     }
 }
 
-/// The module with the switches, for the root of a crate with so many mistakes.
+/// Returns the module with the switches, for the root of a crate with `count` mistakes.
 pub fn switches(count: usize) -> String {
     format!(
         "
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(woven.blamed(1, woven.text.len()), Some(4));
     }
 
-    /// The formatter reads what is woven into every file of this crate.
+    /// The formatter can parse the woven text of every file of this crate.
     #[test]
     fn what_is_woven_is_a_program() {
         let mut folders = vec![root().join("xtask/src"), root().join("crates/mingle-runtime/src")];
@@ -179,7 +180,8 @@ mod tests {
     }
 
     fn is_program(text: &str) -> bool {
-        // Types joined by `+` look like a sum: the compiler refuses them, and so they are dropped there.
+        // Types joined by `+` look like a sum: the compiler rejects those mistakes, so they are
+        // dropped.
         let mut formatter = Command::new("rustfmt");
         formatter.args(["--edition", "2024", "--emit", "stdout", "--config", "max_width=1000"]);
         formatter.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

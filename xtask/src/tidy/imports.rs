@@ -1,13 +1,14 @@
-//! Which top-level modules of a crate import each other.
+//! The imports between the top-level modules of a crate.
 //!
 //! A file belongs to the top-level module that its path names (`flow/rules.rs` to `flow`). It
-//! imports what its paths through `crate::…` name; a name that the crate's root re-exports leads to
-//! the module it comes from. Tests inside files are left out: they may look anywhere.
+//! imports the modules that its paths through `crate::…` name; a name that the crate's root
+//! re-exports leads to the module it comes from. Tests inside files are not counted: they may
+//! import any module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The top-level modules that take part in an import cycle; `sources` are paths below `src` with
-/// their text.
+/// Returns the top-level modules that take part in an import cycle; `sources` are paths below `src`
+/// with their text.
 pub fn in_cycles(sources: &[(&str, &str)]) -> BTreeSet<String> {
     let modules: BTreeSet<&str> = sources.iter().filter_map(|(path, _)| module_of(path)).collect();
     let root = sources.iter().find(|(path, _)| *path == "lib.rs" || *path == "main.rs");
@@ -26,19 +27,20 @@ pub fn in_cycles(sources: &[(&str, &str)]) -> BTreeSet<String> {
     modules.iter().copied().filter(|module| is_in_cycle(module)).map(str::to_owned).collect()
 }
 
-/// The top-level module of a file, by its path below `src`; none for the crate's root and programs.
+/// Returns the top-level module of a file, by its path below `src`; none for the crate's root and
+/// programs.
 fn module_of(path: &str) -> Option<&str> {
     let first = path.split('/').next()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
     (!matches!(name, "lib" | "main" | "bin" | "tests")).then_some(name)
 }
 
-/// The text up to the tests at its end.
+/// Returns the text up to the tests at its end.
 fn without_tests(text: &str) -> &str {
     text.find("#[cfg(test)]\nmod ").map_or(text, |at| &text[..at])
 }
 
-/// The names that follow `crate::` outside of comments, those in braces one by one.
+/// Returns the names that follow `crate::` outside of comments, those in braces one by one.
 fn imported(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let code: String = text
@@ -60,7 +62,7 @@ fn imported(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// The first identifier of each item of a list in braces that has been opened.
+/// Returns the first identifier of each item of a list in braces that has been opened.
 fn firsts(list: &str) -> Vec<String> {
     let (mut names, mut depth, mut start) = (Vec::new(), 1_usize, 0);
     for (at, c) in list.char_indices() {
@@ -85,7 +87,7 @@ fn identifier(text: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The names that the crate's root re-exports, with the module that each comes from.
+/// Returns the names that the crate's root re-exports, with the module that each comes from.
 fn exports(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for statement in text.split("use ").skip(1) {

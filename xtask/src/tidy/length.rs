@@ -6,7 +6,8 @@ const FILE_LINES_MAX: usize = 500;
 /// The longest function, in lines, from its signature to its closing brace.
 const FUNCTION_LINES_MAX: usize = 60;
 
-/// What of a Rust file is too long: the file by its path, functions by path and name.
+/// Returns the parts of a Rust file that are too long: the file by its path, functions by path and
+/// name.
 pub fn too_long(path: &str, text: &str) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     let lines = text.lines().count();
@@ -21,7 +22,7 @@ pub fn too_long(path: &str, text: &str) -> Vec<(String, usize)> {
         if length > FUNCTION_LINES_MAX {
             let name = format!("{path} {name}");
             match found.iter_mut().find(|(other, _)| *other == name) {
-                // Two of one name in one file: the longer one counts.
+                // If a file has two functions of one name, the longer one counts.
                 Some((_, longest)) => *longest = length.max(*longest),
                 None => found.push((name, length)),
             }
@@ -30,8 +31,8 @@ pub fn too_long(path: &str, text: &str) -> Vec<(String, usize)> {
     found
 }
 
-/// The functions of a file that rustfmt laid out, with their lengths: a function ends at the brace
-/// that stands as far in as it begins.
+/// Returns the functions of a file that rustfmt laid out, with their lengths: a function ends at
+/// the brace with the same indentation as its first line.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -42,7 +43,7 @@ fn functions(text: &str) -> Vec<(String, usize)> {
         let length = if line.ends_with('}') || line.ends_with(';') {
             Some(0)
         } else {
-            // Only declared, it ends at a semicolon.
+            // A function without a body ends at a semicolon.
             let is_end = |line: &&str| {
                 let here = line.get(indent..).unwrap_or_default();
                 !here.starts_with(' ') && (here == "}" || here.ends_with(';'))
@@ -54,7 +55,7 @@ fn functions(text: &str) -> Vec<(String, usize)> {
     found
 }
 
-/// The name of the function that starts on this line.
+/// Returns the name of the function that starts on this line.
 fn function_name(line: &str) -> Option<&str> {
     let mut rest = line.trim_start();
     if rest.starts_with("pub(") {

@@ -54,7 +54,7 @@ impl Counts {
     }
 }
 
-/// `part` by `whole`, rounded up to a tenth.
+/// Returns `part` divided by `whole`, rounded up to a tenth.
 fn rounded(part: usize, whole: usize) -> f64 {
     if whole == 0 {
         return 0.0;
@@ -132,7 +132,7 @@ fn figures(counts: &Counts) -> Figures {
     (counts.pronouns_per_mille(), counts.indirect_percent(), counts.cycles)
 }
 
-/// The counts of each crate.
+/// Returns the counts of each crate.
 fn measure(files: &[(String, String)]) -> BTreeMap<String, Counts> {
     let mut all: BTreeMap<String, Counts> = BTreeMap::new();
     let mut sources: BTreeMap<String, Vec<(&str, &str)>> = BTreeMap::new();
@@ -156,7 +156,7 @@ fn measure(files: &[(String, String)]) -> BTreeMap<String, Counts> {
     all
 }
 
-/// The crate that a file belongs to, or `documents`; none where prose is not measured.
+/// Returns the crate that a file belongs to, or `documents`; none if its prose is not measured.
 fn part_of(path: &str) -> Option<String> {
     let mut folders = path.split('/');
     let (first, second) = (folders.next()?, folders.next());
@@ -167,7 +167,7 @@ fn part_of(path: &str) -> Option<String> {
             _ => None,
         };
     }
-    // The changelog tells of the past in the words of its time.
+    // The changelog describes the past in the words of its time.
     let is_document = has_extension(path, "md") && (second.is_none() || first == "docs");
     (is_document && path != "CHANGELOG.md").then(|| "documents".to_owned())
 }
@@ -236,8 +236,8 @@ fn parse(text: &str) -> Result<BTreeMap<String, Figures>, String> {
         .collect()
 }
 
-/// Larger than listed is a problem; a figure may be a tenth smaller before the list must say so,
-/// since every added sentence moves it.
+/// Reports a figure that is larger than listed. A figure may be a tenth smaller before the list
+/// must say so, because every added sentence changes it.
 fn compare(
     counts: &BTreeMap<String, Counts>,
     listed: &BTreeMap<String, Figures>,

@@ -1,4 +1,4 @@
-//! The `mingle` command, and clients of what it serves.
+//! The `mingle` command, and clients of its server.
 
 mod cli;
 mod clients;

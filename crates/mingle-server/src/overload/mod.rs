@@ -139,7 +139,7 @@ impl Sort {
         inner.end(now, took, ending);
         while let Some(next) = inner.next(now) {
             if let Err(mut gone) = next.send(Admitted::at(self, began)) {
-                // The next call no longer waits there.
+                // That call has given up waiting.
                 gone.is_running = false;
                 inner.running -= 1;
             }

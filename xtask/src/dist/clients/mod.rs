@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{Dist, files, source};
 use crate::run::{Outcome, output};
 
-/// The address that the workspace's manifest gives for the repository.
+/// Returns the address of the repository from the workspace's manifest.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ fn write_client(dist: &Dist, language: &str, to: &Path) -> Outcome {
     files::write(to, output(&mut command)?)
 }
 
-/// Copies the example `bank.mingle` to a folder, where its stores may be.
+/// Copies the example `bank.mingle` to a folder, in which it can keep its stores.
 fn copy_program(folder: &Path) -> Result<std::path::PathBuf, String> {
     let program = folder.join("bank.mingle");
     files::copy(&source("examples/bank.mingle"), &program)?;

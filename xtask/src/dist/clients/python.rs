@@ -11,7 +11,7 @@ use crate::run::{Outcome, output, wait};
 
 const README: &str = include_str!("python.md");
 
-/// What tries a client out, with its arguments the address and what is expected.
+/// The script that tests a client; its arguments are the address and the expected result.
 const SCRIPT: &str = r#"
 import sys
 import bank, mingle_client
@@ -33,7 +33,7 @@ pub fn make(dist: &Dist) -> Outcome {
     let about = format!("mingle_client-{VERSION}.dist-info");
     let mut content = vec![
         ("mingle_client/__init__.py".to_owned(), runtime.into_bytes()),
-        // Tells checkers of types to look at the package.
+        // Tells type checkers to use the types of the package.
         ("mingle_client/py.typed".to_owned(), Vec::new()),
         (format!("{about}/METADATA"), metadata()?.into_bytes()),
         (format!("{about}/WHEEL"), wheel().into_bytes()),
@@ -53,7 +53,7 @@ pub fn make(dist: &Dist) -> Outcome {
     files::write(&path(dist), zip.finish()?)
 }
 
-/// Installs the wheel into an environment of its own and calls a served program by a client.
+/// Installs the wheel into an environment of its own and calls a served program with a client.
 pub fn test(dist: &Dist) -> Outcome {
     let folder = dist.workshop("python-tried")?;
     wait(Command::new("python3").args(["-m", "venv"]).arg(folder.join("env")))?;

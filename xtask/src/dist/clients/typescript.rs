@@ -11,7 +11,7 @@ use crate::run::{Outcome, output, wait};
 
 const README: &str = include_str!("typescript.md");
 
-/// What tries a client out, with the address as its argument.
+/// The script that tests a client; its argument is the address.
 const SCRIPT: &str = r#"
 import { Client, Customer, RequireError } from "./bank.js";
 import * as runtime from "mingle-client";
@@ -33,7 +33,7 @@ pub fn make(dist: &Dist) -> Outcome {
     let folder = dist.workshop("npm")?;
     let runtime = output(dist.command().args(["gen", "typescript-runtime"]))?;
     files::write(&folder.join("index.ts"), runtime)?;
-    // It says that the module is one of ES, so it comes before the compiler.
+    // The manifest says that the module is an ES module, so it is written before the compiler runs.
     files::write(&folder.join("package.json"), manifest()?)?;
     compile(dist, &folder, &["--declaration", "--lib", "es2022,dom,dom.iterable", "index.ts"])?;
     files::write(&folder.join("README.md"), README)?;
@@ -46,7 +46,7 @@ pub fn make(dist: &Dist) -> Outcome {
     files::read(&path(dist)).map(drop)
 }
 
-/// Installs the package in an application and calls a served program by a client.
+/// Installs the package in an application and calls a served program with a client.
 pub fn test(dist: &Dist) -> Outcome {
     let folder = dist.workshop("npm-tried")?;
     files::write(&folder.join("package.json"), "{ \"private\": true, \"type\": \"module\" }\n")?;
@@ -57,7 +57,7 @@ pub fn test(dist: &Dist) -> Outcome {
     let script = "import('mingle-client').then((it) => console.log(typeof it.Session))";
     expect(&output(import.args(["-e", script]).current_dir(&folder))?, "function")?;
     write_client(dist, "typescript", &folder.join("bank.ts"))?;
-    // The types of Node are no part of what is tried out.
+    // The test does not cover the types of Node.
     let process = "declare const process: { argv: readonly string[] };";
     files::write(&folder.join("main.ts"), format!("{process}\n{SCRIPT}"))?;
     let strict = ["--noUnusedLocals", "--exactOptionalPropertyTypes", "--verbatimModuleSyntax"];

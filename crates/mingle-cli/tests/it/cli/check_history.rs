@@ -4,7 +4,7 @@ use super::{folder, mingle, mingle_with};
 
 const LOST_UPDATE: &str = "r(1,0,1,1)\nw(1,1,1,1)\nr(1,0,2,2)\nw(1,2,2,2)\n";
 
-/// The strong store is in order, and the weak one is stale, which its level allows.
+/// The reads of the strong store are correct; the weak store's are stale, which its level allows.
 const MIXED: &str = r#"{"transaction":1,"session":1,"begin":1,"end":2,"operations":[{"kind":"write","key":1,"value":1,"store":"accounts","level":"linearizable"},{"kind":"write","key":2,"value":1,"store":"journal","level":"eventual"}]}
 {"transaction":2,"session":2,"begin":3,"end":4,"operations":[{"kind":"read","key":1,"value":1,"store":"accounts","level":"linearizable"},{"kind":"read","key":2,"value":0,"store":"journal","level":"eventual"}]}
 "#;

@@ -1,4 +1,4 @@
-//! `mingle datacenters`: how data centers stand, giving one up, and bringing it back.
+//! `mingle datacenters`: shows the state of data centers, gives one up, and brings it back.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -103,7 +103,7 @@ feed
         assert!(run.stderr.contains("its data center oslo was given up already"), "{}", run.stderr);
     }
 
-    // The others go on, and whoever asks it is told.
+    // The other data centers continue, and a caller that names the given-up one gets an error.
     assert_eq!(call(path, &["pay", "name=ana", "amount=4", "--at", "rome"]), "7\n");
     call(path, &["say", "name=ana", "line=there", "--at", "bonn"]);
     let away = mingle(path, &["run", "shop.mingle", "read", "name=ana", "--at", "oslo"]);
@@ -118,7 +118,7 @@ feed
                     feed: oslo is back, and has what the others have\n";
     assert_eq!(run.stdout, expected);
     assert!(datacenters(path, &[]).stdout.contains("oslo         up, admitted again\n"));
-    // What each data center shows comes together while a process runs.
+    // While a process runs, the data centers come to show the same transactions.
     let deadline = Instant::now() + Duration::from_mins(1);
     while call(path, &["read", "name=ana", "--at", "oslo"]) != "[\"hello\",\"there\"]\n" {
         assert!(Instant::now() < deadline, "it never comes to show what the others have");
@@ -129,7 +129,7 @@ feed
         assert_eq!((run.code, run.stdout.as_str()), (Some(4), ""));
         assert!(run.stderr.contains("its data center oslo was not given up"), "{}", run.stderr);
     }
-    // Of one store alone.
+    // Only one store.
     let given_up = json_of(path, &["give-up", "bonn", "--accept-loss"]);
     assert_eq!((&given_up[0]["store"], &given_up[0]["lost"]), (&json!("feed"), &json!(0)));
     let admitted = json_of(path, &["admit", "bonn"]);

@@ -1,4 +1,4 @@
-//! A disk that fails, and files that are damaged or gone.
+//! A failing disk, and files that are damaged or missing.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn used() -> tempfile::TempDir {
     folder
 }
 
-/// The commands that open stores end with code 4, and name the store and its file.
+/// Checks that the commands that open stores end with code 4, and name the store and its file.
 #[track_caller]
 fn is_refused(folder: &Path, store: &str, why: &str) {
     for args in
@@ -57,7 +57,7 @@ fn a_file_that_is_damaged_empty_or_gone_is_named() {
     assert_eq!((run.code, run.stdout.trim()), (Some(0), "2"), "{}", run.stderr);
 }
 
-/// The file may not grow or be written beyond so many bytes, as on a disk that is full.
+/// The file must not be written beyond a limit in bytes, as on a full disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_whose_disk_fails_is_not_ready_until_it_works_again() {
@@ -91,12 +91,12 @@ fn a_server_whose_disk_fails_is_not_ready_until_it_works_again() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let balance = serving.call("pay", "", r#"{"to":"ana"}"#);
-    // The one that failed took effect whole, or not at all.
+    // The failed call took effect completely, or not at all.
     let is_fine = balance.ends_with(r#"{"result":30}"#) || balance.ends_with(r#"{"result":40}"#);
     assert!(is_fine, "{balance}");
 }
 
-/// An account, and an inbox whose lines are more than redb keeps in memory of a file.
+/// An account, and an inbox with more lines than redb keeps of a file in memory.
 #[cfg(target_os = "linux")]
 const LONG: &str = "store bank: linearizable; store feed: causal;
     object Account in bank { key owner: string; balance: int; }
@@ -109,7 +109,7 @@ const LONG: &str = "store bank: linearizable; store feed: causal;
     transaction line(to: ref Inbox, n: int) -> list<string> { return to.lines.slice(n, 1); }
     ";
 
-/// The bytes of the file of an open store change, as on a disk that goes bad; later the file is put back.
+/// The bytes of an open store's file change, as on a failing disk; later the file is restored.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_whose_file_goes_bad_is_not_ready_until_the_file_is_restored() {
@@ -129,7 +129,7 @@ fn a_server_whose_file_goes_bad_is_not_ready_until_the_file_is_restored() {
     let ready = || serving.get("/readyz");
     let file = folder.path().join(".mingle/bank/feed.redb");
     let whole = fs::read(&file).expect("the store was made");
-    // A letter of each page becomes another: redb by itself would show it.
+    // One letter of each page is changed: redb by itself would return the changed text.
     let mut damaged = whole.clone();
     damaged.chunks_mut(4096).skip(1).for_each(|page| page[2000] ^= 1);
     fs::write(&file, &damaged).expect("it can be written");
@@ -138,7 +138,7 @@ fn a_server_whose_file_goes_bad_is_not_ready_until_the_file_is_restored() {
         serving.call("line?deadline_ms=30000", "", &format!(r#"{{"to":"ana","n":{n}}}"#))
     };
     let expected = format!(r#"{{"result":["{text}"]}}"#);
-    // What redb has in memory is shown, and nothing else.
+    // Only data that redb has in memory is shown.
     let failed = (0..LINES).map(line).find(|answer| !answer.ends_with(&expected));
     let failed = failed.expect("some lines are read from the file");
     assert!(failed.starts_with("HTTP/1.1 503"), "{}", &failed[..failed.len().min(500)]);
@@ -147,7 +147,7 @@ fn a_server_whose_file_goes_bad_is_not_ready_until_the_file_is_restored() {
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("store feed is unavailable"), "{answer}");
     assert!(serving.get("/healthz").starts_with("HTTP/1.1 200"));
-    // The other store serves.
+    // The other store still serves.
     let paid = serving.call("pay", "", r#"{"to":"ana"}"#);
     assert!(paid.ends_with(r#"{"result":10}"#), "{paid}");
 

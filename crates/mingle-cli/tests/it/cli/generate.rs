@@ -2,7 +2,7 @@
 
 use super::{BAD, GOOD, folder, mingle, mingle_with};
 
-/// The tests of `mingle` compile and call this file.
+/// The generated file, which the tests of `mingle` compile and call.
 const GENERATED: &str = include_str!("../../../../mingle/tests/generated/message_groups.rs");
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::postgres::Database;
 use super::{Run, folder, mingle};
 
-/// As an ordinary shop has it.
+/// The tables of an ordinary shop.
 const SHOP: &str = "
 CREATE TYPE tier AS ENUM ('basic', 'gold');
 CREATE TABLE customers (
@@ -115,7 +115,7 @@ fn a_shop_becomes_a_program_that_runs() {
     ] {
         assert!(program.contains(line), "{line:?} is not in\n{program}");
     }
-    // What was left out is said too, and what to do next.
+    // The output also lists the parts that were left out, and the next steps.
     for words in ["8 objects", "left out: table log", "mingle_shop", "left out: products.weight"] {
         assert!(run.stdout.contains(words), "{words:?} is not in\n{}", run.stdout);
     }
@@ -124,7 +124,7 @@ fn a_shop_becomes_a_program_that_runs() {
     let migration = ok(path, &["migrate", "shop.mingle"]).stdout;
     assert!(!migration.contains("ALTER TABLE \"public\""), "{migration}");
 
-    // The first transaction that it proposes, as it stands there.
+    // The first transaction that the command proposes, unchanged.
     let proposed = run.stdout.lines().find_map(|line| line.trim().strip_prefix("mingle run "));
     let proposed = proposed.expect("a first transaction").replace("KEY", "7");
     let args: Vec<&str> = ["run"].into_iter().chain(proposed.split_whitespace()).collect();
@@ -137,7 +137,7 @@ fn a_shop_becomes_a_program_that_runs() {
     assert!(product.contains("\"tags\":[\"hot\"]"), "{product}");
     let note = ok(path, &["show", "shop.mingle", "OrderNote", r#"{"order_id":1,"line":2}"#]).stdout;
     assert!(note.contains("\"author\":\"Ana\""), "{note}");
-    // It reads; nothing has changed.
+    // The transaction only reads; nothing has changed.
     assert_eq!(database.number("SELECT count(*) FROM orders"), 1);
 }
 

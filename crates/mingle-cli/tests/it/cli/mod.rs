@@ -1,4 +1,4 @@
-//! The command from end to end: what it prints, where, and how it ends.
+//! The command from end to end: its output and its exit code.
 
 mod check;
 mod check_history;
@@ -22,13 +22,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a call gave.
+/// The result of a call.
 pub struct Run {
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// The exit code; none if a signal ended it.
+    /// The exit code; none if a signal ended the process.
     pub code: Option<i32>,
 }
 
@@ -48,7 +48,7 @@ pub fn mingle_with(folder: &Path, args: &[&str], stdin: &str) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command starts");
-    // It may end without reading everything.
+    // The command may end without reading all of its input.
     child.stdin.take().expect("it is piped").write_all(stdin.as_bytes()).ok();
     let output = child.wait_with_output().expect("the command ends");
     Run {
@@ -58,7 +58,7 @@ pub fn mingle_with(folder: &Path, args: &[&str], stdin: &str) -> Run {
     }
 }
 
-/// A folder with files in it.
+/// Makes a folder with files in it.
 pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder for the test");
     for (name, text) in files {
@@ -67,7 +67,7 @@ pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// Without diagnostics, and laid out.
+/// A program without diagnostics, in the format of `mingle fmt`.
 pub const GOOD: &str = "\
 store inboxes: causal;
 
@@ -81,7 +81,7 @@ transaction send(to: ref User, text: string) {
 }
 ";
 
-/// With an error in its line 9.
+/// A program with an error in line 9.
 pub const BAD: &str = "\
 store inboxes: causal;
 

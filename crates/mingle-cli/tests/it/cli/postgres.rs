@@ -6,7 +6,7 @@ use mingle_services::{Engine, Server};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-/// A database of the test's own.
+/// A database for one test.
 pub struct Database {
     tokio: Runtime,
     client: Client,
@@ -14,12 +14,12 @@ pub struct Database {
     pub name: String,
     /// Its address.
     pub url: String,
-    /// Where it is on a server of its own.
+    /// The server of the database, if it has a server of its own.
     _server: Option<Server>,
 }
 
 impl Database {
-    /// Makes a database with tables in it; none where PostgreSQL is not here.
+    /// Makes a database with tables in it; none if PostgreSQL is not installed.
     pub fn new(tables: &str) -> Option<Self> {
         let tokio = tokio();
         let server = tokio.block_on(mingle_services::shared(Engine::Postgres))?;
@@ -28,7 +28,7 @@ impl Database {
         Some(Self::at(tokio, server.url(), name, tables, None))
     }
 
-    /// As [`Database::new`], on a server of its own, where it can have any name.
+    /// As [`Database::new`], on a server of its own, on which the database can have any name.
     pub fn alone(name: &str, tables: &str) -> Option<Self> {
         let tokio = tokio();
         let server = tokio.block_on(mingle_services::private(Engine::Postgres))?;
@@ -49,7 +49,7 @@ impl Database {
         Self { tokio, client, name, url: own, _server: server }
     }
 
-    /// What `psql` shows of a query.
+    /// Returns the output of `psql` for a query.
     pub fn shown(&self, sql: &str) -> String {
         let found = self.tokio.block_on(async {
             let statement = self.client.prepare(sql).await?;
@@ -94,7 +94,7 @@ impl Database {
         done.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
-    /// The one number that a query gives.
+    /// Returns the only number in the result of a query.
     pub fn number(&self, sql: &str) -> i64 {
         let row = self.tokio.block_on(self.client.query_one(sql, &[]));
         row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)

@@ -1,4 +1,5 @@
-//! `mingle recover`, and what commands do about what earlier ones have left.
+//! `mingle recover`, and the treatment of earlier commands' unfinished transactions by other
+//! commands.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ transaction buy(event: ref Event, seats: int) -> int {
 }
 ";
 
-/// Buys in a process whose feed fails, and that dies soon afterwards.
+/// Buys in a process whose feed fails, and which dies soon afterwards.
 fn leave_half_done(path: &Path, fault: Fault) {
     let program = mingle::compile(SHOP).expect("the program is right");
     let data = path.join(".mingle").join("shop");
@@ -41,7 +42,7 @@ fn leave_half_done(path: &Path, fault: Fault) {
     let wrap = |name: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> {
         if name == "feed" { FaultyStore::new(store, plan.clone()) } else { store }
     };
-    // All tasks end with it, wherever they stand.
+    // All tasks end with the runtime, at any point of their work.
     let process = tokio::runtime::Builder::new_current_thread().enable_all().build();
     process.expect("it starts").block_on(async {
         let world = Arc::new(TokioWorld::new());
@@ -96,7 +97,7 @@ fn what_is_parked_is_listed_and_finished() {
     assert_eq!(json.stdout, "{\"finished\":[],\"left\":[],\"abandoned\":[]}\n");
 }
 
-/// The id of what is listed first.
+/// Returns the id of the first listed transaction.
 fn listed_id(path: &Path) -> String {
     let listed = recover(path, &["--list"]).stdout;
     listed.split_once(' ').expect("an id stands first").0.to_owned()
@@ -126,7 +127,7 @@ fn what_is_abandoned_stays_listed() {
     let json = recover(path, &["--list", "--format", "json"]).stdout;
     let json: Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(json[0]["abandoned"]["because"], "refunded by hand");
-    // Nobody waits for it, and its first part stays.
+    // No command waits for it, and its first part stays.
     let run = mingle(path, &["run", "shop.mingle", "buy", "event=gig", "seats=1"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "3\n"), "{}", run.stderr);
     assert_eq!(lines(path), json!(["sold 1"]));
@@ -157,7 +158,7 @@ fn the_next_start_finishes_what_a_dead_process_left() {
     let listed = recover(path, &["--list"]);
     assert!(listed.stdout.contains("missing at: feed\n"), "{}", listed.stdout);
     assert!(!listed.stdout.contains("parked"), "{}", listed.stdout);
-    // To look is enough: it is a start like any other.
+    // A read is enough: it opens the stores like any other command.
     assert_eq!(lines(path), json!(["sold 2"]));
     assert_eq!(recover(path, &["--list"]).stdout, "nothing is unfinished\n");
     assert_eq!(lines(path), json!(["sold 2"]), "once");
@@ -169,13 +170,14 @@ fn what_a_call_meets_and_cannot_be_finished_is_said() {
     let folder = folder(&[("shop.mingle", SHOP), ("mingle.toml", binding)]);
     let path = folder.path();
     leave_half_done(path, Fault::Refused);
-    // The same event: it would have to wait at the feed for the other one, so it commits nothing.
+    // For the same event the call would have to wait for the other transaction at the feed, so it
+    // commits nothing.
     let run = mingle(path, &["run", "shop.mingle", "buy", "event=gig", "seats=1"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(4), ""), "{}", run.stderr);
     assert!(!run.stderr.contains("committed at tickets"), "{}", run.stderr);
     assert!(run.stderr.contains("cannot be finished: a fault was injected"), "{}", run.stderr);
     assert!(run.stderr.contains("`mingle recover`"), "{}", run.stderr);
-    // Another event has nothing to do with it.
+    // A call for another event is independent of it.
     let other = mingle(path, &["run", "shop.mingle", "buy", "event=play", "seats=1"]);
     assert_eq!((other.code, other.stdout.as_str()), (Some(0), "1\n"), "{}", other.stderr);
 
@@ -203,7 +205,7 @@ fn the_result_is_there_before_the_last_store() {
     assert!(run.stderr.contains("does not visit a store \"tikets\""), "{}", run.stderr);
 }
 
-/// Has `feed` in a database that is not there.
+/// Binds `feed` to a database that does not exist.
 #[cfg(feature = "postgres")]
 const FEED_IS_AWAY: &str = "\
 [stores.tickets]

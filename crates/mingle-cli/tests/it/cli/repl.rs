@@ -83,7 +83,7 @@ fn a_second_process_is_told_that_the_data_is_in_use() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("the command starts");
-    // Its first answer shows that it has the data open.
+    // The first answer of this process shows that it has opened the data.
     let mut stdin = first.stdin.take().expect("it is piped");
     std::io::Write::write_all(&mut stdin, b"create_user(\"ana\")\n").expect("it reads");
     let stdout = first.stdout.take().expect("it is piped");

@@ -1,4 +1,4 @@
-//! `mingle serve`: the process, from its first line to its last.
+//! `mingle serve`: the process from its start to its end.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::cli::{folder, mingle};
 
-/// The result of `pay` is computed at the store that is written last.
+/// A program in which the last store computes the result of `pay`.
 const TEXT: &str = "store bank: linearizable; store feed: causal;
     object Account in bank { key owner: string; balance: int; }
     object Inbox in feed { key owner: string; unread: counter; }
@@ -34,7 +34,7 @@ impl Serving {
         Self::started(command.args(SERVE).args(args), folder)
     }
 
-    /// A server that does not end with this signal.
+    /// Starts a server that ignores this signal.
     #[cfg(unix)]
     pub fn start_ignoring(folder: &Path, signal: &str) -> Self {
         let script = format!("trap '' {signal}; exec \"$@\"");
@@ -47,7 +47,7 @@ impl Serving {
         Self::started_with(command, folder, Stdio::null())
     }
 
-    /// A server whose log goes somewhere.
+    /// Starts a server that logs to `log`.
     fn started_with(command: &mut Command, folder: &Path, log: Stdio) -> Self {
         let mut child = command
             .current_dir(folder)
@@ -63,13 +63,13 @@ impl Serving {
         Self { child, address }
     }
 
-    /// The number of the process.
+    /// Returns the id of the process.
     #[cfg(target_os = "linux")]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// All of the answer to a request.
+    /// Returns the complete answer to a request.
     #[cfg(target_os = "linux")]
     pub fn get(&self, path: &str) -> String {
         self.exchange(&format!(
@@ -77,7 +77,7 @@ impl Serving {
         ))
     }
 
-    /// All of the answer to a call.
+    /// Returns the complete answer to a call.
     pub fn call(&self, transaction: &str, headers: &str, body: &str) -> String {
         let length = body.len();
         self.exchange(&format!(
@@ -99,7 +99,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -179,7 +179,7 @@ fn a_program_is_run_beside_a_store_that_another_process_serves() {
     let pay = ["run", "bank.mingle", "pay", "to=ana", "inbox=ana"];
     let run = mingle(here.path(), &pay);
     assert_eq!((run.code, run.stdout.trim()), (Some(0), "1"), "{}", run.stderr);
-    // The bank is there, the feed is here.
+    // The bank is at the worker, the feed is in this process.
     let answer = worker.call("balance", "", r#"{"of": "ana"}"#);
     assert!(answer.ends_with(r#"{"result":10}"#), "{answer}");
     let shown = mingle(here.path(), &["show", "bank.mingle", "Account", "ana"]);
@@ -197,7 +197,7 @@ fn a_program_is_run_beside_a_store_that_another_process_serves() {
     assert!(run.stderr.contains("the worker of store bank cannot be reached"), "{}", run.stderr);
 }
 
-/// Ends a server, and gives what it has logged.
+/// Ends a server, and returns its log.
 #[cfg(unix)]
 fn logged(folder: &Path, args: &[&str], filter: Option<&str>) -> String {
     let log = folder.join("log");

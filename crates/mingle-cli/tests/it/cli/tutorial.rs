@@ -1,7 +1,7 @@
-//! Every command of the tutorial, run as it stands there.
+//! Every command of the tutorial, run unchanged.
 //!
-//! `mingle` is run; what `psql`, `redis-cli` and the old application do is done here, since they
-//! are not on every machine.
+//! `mingle` is run. The test itself does the work of `psql`, `redis-cli` and the old application,
+//! because they are not installed on every machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ macro_rules! example {
     };
 }
 
-/// The code blocks of the page: what they hold, and their text.
+/// Returns the code blocks of the page: the kind and the text of each.
 fn blocks() -> Vec<(&'static str, String)> {
     let parts = PAGE.split("\n```").skip(1).step_by(2);
     let block = |part: &'static str| {
@@ -47,7 +47,7 @@ fn the_files_are_those_of_the_example() {
     }
 }
 
-/// Words as a shell has them, with quotation marks and variables.
+/// Splits a line into words as a shell does, with quotation marks and variables.
 fn words(line: &str, variables: &BTreeMap<&str, String>) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
@@ -69,7 +69,7 @@ fn words(line: &str, variables: &BTreeMap<&str, String>) -> Vec<String> {
     words.into_iter().map(expanded).collect()
 }
 
-/// Somebody who follows the tutorial.
+/// A user that follows the tutorial.
 struct Player {
     folder: TempDir,
     database: Database,
@@ -79,7 +79,7 @@ struct Player {
 }
 
 impl Player {
-    /// What a command shows.
+    /// Returns the output of a command.
     fn run(&mut self, line: &str) -> String {
         let (is_crashing, line) = match line.strip_prefix("CRASH=1 ") {
             Some(rest) => (true, rest),
@@ -119,7 +119,7 @@ impl Player {
         without_id(&String::from_utf8(shown).expect("UTF-8"))
     }
 
-    /// Runs it in the background, up to the first line that it prints.
+    /// Starts `mingle` in the background; returns the first line that it prints.
     fn begin(&mut self, args: &[&str]) -> String {
         let mut child = self.command(args).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
@@ -129,7 +129,7 @@ impl Player {
         line
     }
 
-    /// What `buy.sh` does.
+    /// Does the work of `buy.sh`.
     fn buy(&self, customer: &str, item: &str, count: &str, is_crashing: bool) -> String {
         self.database.execute(&format!(
             "BEGIN; UPDATE items SET stock = stock - {count} WHERE sku = '{item}'; \
@@ -144,7 +144,7 @@ impl Player {
         String::new()
     }
 
-    /// What `redis-cli` shows of an answer.
+    /// Returns the output of `redis-cli` for a command.
     fn redis(&self, command: &[&str]) -> String {
         let patience = Some(Duration::from_secs(30));
         let stream = TcpStream::connect(self.redis.addresses()[0]).expect("the server listens");
@@ -161,13 +161,13 @@ impl Player {
 impl Drop for Player {
     fn drop(&mut self) {
         if let Some(mut child) = self.background.take() {
-            // It may have ended.
+            // The process may have ended already.
             let _ = child.kill().and_then(|()| child.wait());
         }
     }
 }
 
-/// One answer of Redis, a line for each item.
+/// Returns one answer of Redis, with a line for each item.
 fn answer(stream: &mut impl BufRead) -> String {
     let mut head = String::new();
     stream.read_line(&mut head).expect("an answer in time");
@@ -185,7 +185,7 @@ fn answer(stream: &mut impl BufRead) -> String {
     }
 }
 
-/// Ids of transactions are others each time.
+/// Replaces the ids of transactions, which differ each time.
 fn without_id(text: &str) -> String {
     let is_id = |word: &str| {
         let digits = word.split_once('-').map(|(origin, _)| origin);
@@ -198,7 +198,7 @@ fn without_id(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Without blanks at the ends of lines, and empty lines at the end.
+/// Removes blanks at the ends of lines, and empty lines at the end.
 fn tidied(text: &str) -> String {
     let line = |line: &str| match line
         .split_once("began at: ")
@@ -211,7 +211,7 @@ fn tidied(text: &str) -> String {
     lines.join("\n").trim_end().to_owned()
 }
 
-/// The commands of a block, each with what it shows.
+/// Returns the commands of a block, each with its output.
 fn commands(text: &str) -> Vec<(&str, String)> {
     let mut commands: Vec<(&str, String)> = Vec::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Calls and files that are wrong, help, and completions.
+//! Wrong calls and files, help, and completions.
 
 use std::fs;
 

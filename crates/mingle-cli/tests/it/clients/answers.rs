@@ -1,10 +1,10 @@
-//! What clients make of answers.
+//! The clients' treatment of answers.
 
 use super::language::Language;
 use super::stub::Reply::{After, Answer, Close, Silence};
 use super::stub::{Reply, Request, Stub};
 
-/// Runs a script in each language against a stub, and gives what it was asked.
+/// Runs a script in each language against a stub, and passes the received requests to `look`.
 fn each(script: &str, replies: impl Fn() -> Vec<Reply>, look: impl Fn(&[Request])) {
     for language in Language::ALL {
         let Some(workshop) = language.workshop() else { continue };
@@ -50,7 +50,7 @@ fn errors_are_told_apart() {
     };
     each("errors", replies, |requests| {
         assert!(requests.iter().all(|request| request.header("idempotency-key").is_none()));
-        // An error that committed something gave a token.
+        // The answer for an error that committed something contained a token.
         assert_eq!(requests[4].header("mingle-session"), None);
         assert_eq!(requests[5].header("mingle-session"), Some("after"));
         assert!(requests[16].line.starts_with("GET /v1/objects/Group/rust"), "{requests:#?}");
@@ -106,7 +106,7 @@ fn calls_side_by_side_lose_nothing_of_a_session() {
     each("sessions", replies, |requests| {
         let sent: Vec<_> = requests.iter().map(|it| it.header("mingle-session")).collect();
         assert_eq!(sent[..2], [None; 2]);
-        // Whichever answer came first.
+        // The two answers may come in either order.
         assert!(matches!(sent[2], Some("t1, t2" | "t2, t1")), "{sent:?}");
         assert_eq!(sent[3..], ["t3", "t4", "kept", "t4", "t5"].map(Some));
         assert_eq!(requests[6].line, "POST /v1/transactions/add_post?until=groups");
@@ -120,7 +120,8 @@ fn calls_side_by_side_lose_nothing_of_a_session() {
 
 #[test]
 fn a_session_has_no_more_tokens_than_calls() {
-    // The ninth waits its turn, so it begins with what at least one of the others has seen.
+    // The ninth call waits for its turn, so its session includes the token of at least one earlier
+    // answer.
     let replies = || {
         let tokens = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         let reply = |token| After(8, 200, Some(token), r#"{"result": 1}"#);

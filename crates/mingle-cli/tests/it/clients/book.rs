@@ -1,26 +1,26 @@
-//! The chapter about clients: its program, and its examples in the order in which they stand.
+//! The chapter about clients: its program, and its examples in the order of the page.
 
 use super::language::Language;
 use super::served::Served;
 
 const PAGE: &str = include_str!("../../../../../docs/clients.md");
 
-/// The address that the examples have, and where scripts find that of the test's server.
+/// The address in the examples, and the expression with which scripts find the test's server.
 const ADDRESS: &str = "\"http://127.0.0.1:8080\"";
 
-/// The code blocks of the page of one language, joined.
+/// Returns the code blocks of the page in one language, joined.
 fn blocks(language: &str) -> String {
     let parts = PAGE.split("\n```").skip(1).step_by(2);
     let texts = parts.filter_map(|part| part.strip_prefix(language)?.strip_prefix('\n'));
     texts.flat_map(|text| [text, "\n"]).collect()
 }
 
-/// The program of the chapter.
+/// Returns the program of the chapter.
 pub fn program() -> String {
     blocks("mingle")
 }
 
-/// The examples as scripts, with the names of their files.
+/// Returns the examples as scripts, with the names of their files.
 pub fn scripts(language: Language) -> Vec<(String, String)> {
     let (blocks, before, address, place) = match language {
         Language::TypeScript => {
@@ -47,7 +47,7 @@ fn the_examples_of_the_chapter_run() {
         let lines: Vec<&str> = printed.lines().collect();
         let [remark, sold, early, restocked] = lines.as_slice() else { panic!("{printed}") };
         assert!(remark.starts_with("ana at 20") && remark.ends_with(", and 1 left"), "{remark}");
-        // Two were there, and bob was the second.
+        // Two seats were left, and bob bought the second.
         assert_eq!(sold.trim_end_matches('n'), "1");
         assert!(early.starts_with("sold out"), "{early}");
         assert_eq!(restocked.trim_end_matches('n'), "5");

@@ -1,4 +1,4 @@
-//! The languages: clients are written, checked once, and run.
+//! The languages of clients: their clients are written, checked once, and run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,15 @@ pub enum Language {
     Python,
 }
 
-/// A folder with a client for each program, and scripts that use them, all of them checked.
+/// A folder with a client for each program, and the scripts that use them, all of them checked.
 pub struct Workshop {
     folder: PathBuf,
     language: Language,
-    /// How many clients there are.
+    /// The number of clients.
     pub clients: usize,
 }
 
-/// Runs on the platform of browsers, as far as its types tell.
+/// The configuration for browsers, which makes only their types available.
 const BROWSER: &str = r#"{
   "compilerOptions": {
     "strict": true, "exactOptionalPropertyTypes": true, "noUncheckedIndexedAccess": true,
@@ -39,13 +39,13 @@ const BROWSER: &str = r#"{
 }
 "#;
 
-/// The runtime as a package, as far as a checker of types looks at it.
+/// The manifest of the runtime package, as far as a type checker needs it.
 const PACKAGE: &str = r#"{
   "name": "mingle-client", "type": "module", "exports": { ".": { "types": "./index.ts" } }
 }
 "#;
 
-/// Runs on Node; `TYPES` stands for the folder of its types.
+/// The configuration for Node; `TYPES` stands for the folder of its types.
 const NODE: &str = r#"{
   "compilerOptions": {
     "strict": true, "exactOptionalPropertyTypes": true, "noUncheckedIndexedAccess": true,
@@ -59,7 +59,7 @@ const NODE: &str = r#"{
 impl Language {
     pub const ALL: [Self; 2] = [Self::TypeScript, Self::Python];
 
-    /// What `mingle gen` calls it.
+    /// Returns the name of the language for `mingle gen`.
     pub fn name(self) -> &'static str {
         match self {
             Self::TypeScript => "typescript",
@@ -74,7 +74,7 @@ impl Language {
         }
     }
 
-    /// The folder with all clients and scripts; none if what checks them was not fetched.
+    /// Returns the folder with all clients and scripts; none if their checkers were not fetched.
     pub fn workshop(self) -> Option<&'static Workshop> {
         static TYPESCRIPT: OnceLock<Workshop> = OnceLock::new();
         static PYTHON: OnceLock<Workshop> = OnceLock::new();
@@ -104,7 +104,8 @@ impl Workshop {
         workshop
     }
 
-    /// A client for each example that has no errors, for the odd program, and for the chapter's.
+    /// Writes a client for each example that has no errors, for the odd program, and for the
+    /// chapter's program.
     fn write_clients(&mut self) {
         let examples = root().join("examples");
         let examples = fs::read_dir(examples).expect("the examples are there");
@@ -132,7 +133,7 @@ impl Workshop {
         self.write_package();
     }
 
-    /// The client for a program; none if that has errors.
+    /// Returns the client for a program; none if the program has errors.
     fn client(&self, program: &Path, runtime: &str) -> Option<Vec<u8>> {
         let mut command = mingle();
         command.args(["gen", self.language.name(), "--runtime", runtime]).arg(program);
@@ -140,7 +141,7 @@ impl Workshop {
         output.status.success().then_some(output.stdout)
     }
 
-    /// What clients with `--runtime import` import.
+    /// Writes the package that clients with `--runtime import` import.
     fn write_package(&self) {
         let package = self.folder.join("node_modules/mingle-client");
         let files = match self.language {
@@ -204,12 +205,12 @@ impl Workshop {
         assert!(output.status.success(), "{:?}: {}", self.language, shown(&output));
     }
 
-    /// Runs a script to its end; gives what it printed.
+    /// Runs a script to its end; returns its output.
     pub fn run(&self, script: &str, words: &[&str]) -> String {
         self.run_with(script, words, &[])
     }
 
-    /// As [`Workshop::run`], with something in the environment.
+    /// As [`Workshop::run`], with additional environment variables.
     pub fn run_with(&self, script: &str, words: &[&str], variables: &[(&str, &str)]) -> String {
         let mut command = match self.language {
             Language::TypeScript => {

@@ -1,5 +1,5 @@
-//! The clients that `mingle gen` writes: their languages' own tools check them, and they call a
-//! server, one that follows a script or `mingle serve`.
+//! The clients that `mingle gen` writes. The tools of their languages check them, and they call a
+//! server: a stub that follows a script, or `mingle serve`.
 
 mod answers;
 mod book;
@@ -13,12 +13,12 @@ use std::process::Command;
 use language::Language;
 use mingle_server::problem::Code;
 
-/// The command itself.
+/// Returns the command itself.
 fn mingle() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mingle"))
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -26,7 +26,7 @@ fn root() -> PathBuf {
 #[test]
 fn clients_of_all_programs_have_sound_types() {
     for language in Language::ALL {
-        // Each client, and each script that uses one, was checked when this was made.
+        // Each client, and each script that uses one, was checked when the workshop was made.
         let Some(workshop) = language.workshop() else { continue };
         assert!(workshop.clients >= 7, "{} clients", workshop.clients);
     }
@@ -40,7 +40,7 @@ fn every_error_of_the_server_has_a_class() {
         let text = String::from_utf8(output.expect("it runs").stdout).expect("UTF-8");
         for code in Code::ALL {
             if matches!(code, Code::UnknownProgram | Code::UnknownAttempt) {
-                // Of the worker alone, which these clients never ask.
+                // A code for workers only, which these clients never call.
                 continue;
             }
             let name = code.name();

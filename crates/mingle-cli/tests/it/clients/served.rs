@@ -1,4 +1,4 @@
-//! Clients call `mingle serve`.
+//! Clients that call `mingle serve`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::process::{Child, Stdio};
 use super::language::Language;
 use super::{mingle, root};
 
-/// A server of a program; it ends when this is dropped.
+/// A server of a program; dropping it ends the server.
 pub struct Served {
     server: Child,
     pub url: String,
 }
 
 impl Served {
-    /// Serves a program at a port that is free, its data in a folder.
+    /// Serves a program at a free port, with its data in a folder.
     pub fn start(program: &Path, data: &Path, more: &[&str]) -> Self {
         let mut command = mingle();
         command.arg("serve").arg(program).args(["--listen", "127.0.0.1:0", "--data"]).arg(data);
@@ -55,7 +55,7 @@ fn calls_take_effect_once_and_sessions_see_them() {
         let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]);
         let made = made.expect("a certificate");
-        // The SHA-256 of `till`.
+        // The digest is the SHA-256 of the token `till`.
         let tokens = "[[tokens]]\nname = \"till\"\ntransactions = [\"*\"]\nobjects = [\"*\"]\n\
                       sha256 = \"a64e98ff18a83009e15ef5bf714722bffd0a669d9c2700cf7ccd9ee625dc5733\"\n";
         for (name, text) in [
@@ -70,7 +70,7 @@ fn calls_take_effect_once_and_sessions_see_them() {
         let program = root().join("examples/bank.mingle");
         let served = Served::start(&program, &folder.path().join("data"), &words);
         assert!(served.url.starts_with("https://127.0.0.1:"), "{}", served.url);
-        // Node and OpenSSL each have a variable that says whom to trust.
+        // Node and OpenSSL each have a variable for trusted certificates.
         let trusted = [("NODE_EXTRA_CA_CERTS", &*cert), ("SSL_CERT_FILE", &*cert)];
         workshop.run_with("served", &[&served.url, "till"], &trusted);
     }

@@ -1,4 +1,4 @@
-//! A server that follows a script: for answers that a real one hardly gives.
+//! A server that follows a script, for answers that a real server rarely gives.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,22 +8,22 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long anything may take before a test fails.
+/// The time limit of each step, after which a test fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What is answered to a request.
+/// The reply to a request.
 pub enum Reply {
-    /// An answer: status, session's token, and body.
+    /// An answer: status, session token, and body.
     Answer(u16, Option<&'static str>, &'static str),
-    /// As [`Reply::Answer`], once so many requests have come.
+    /// As [`Reply::Answer`], after this number of requests has arrived.
     After(usize, u16, Option<&'static str>, &'static str),
     /// The connection is closed.
     Close,
-    /// Nothing, for as long as the client waits.
+    /// No reply, for as long as the client waits.
     Silence,
 }
 
-/// What a client has sent.
+/// A request of a client.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Method and path.
@@ -45,7 +45,7 @@ struct Seen {
     changed: Condvar,
 }
 
-/// The server; it ends when this is dropped.
+/// The stub server; dropping it ends the server.
 pub struct Stub {
     address: SocketAddr,
     seen: Arc<Seen>,
@@ -54,7 +54,7 @@ pub struct Stub {
 }
 
 impl Stub {
-    /// Answers the requests in the order in which they come.
+    /// Answers the requests in the order of their arrival.
     pub fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
@@ -90,7 +90,7 @@ impl Stub {
 impl Drop for Stub {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // It looks up when somebody comes.
+        // The server checks for its end when a client connects.
         TcpStream::connect(self.address).ok();
         if let Some(listener) = self.listener.take() {
             let ended = listener.join();
@@ -119,7 +119,7 @@ fn serve(stream: &TcpStream, replies: &[Reply], seen: &Seen) {
             answer(stream, *status, *session, body);
         }
         Reply::Close => {}
-        // Until the client hangs up.
+        // Waits until the client closes the connection.
         Reply::Silence => drop((&*stream).read(&mut [0])),
     }
 }
@@ -149,6 +149,6 @@ fn answer(mut stream: &TcpStream, status: u16, session: Option<&str>, body: &str
          {session}Connection: close\r\n\r\n",
         body.len()
     );
-    // The client may have gone.
+    // The client may have closed the connection.
     stream.write_all(format!("{head}{body}").as_bytes()).ok();
 }

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Tokens and their rights.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::http::client::{Request, Served, TEXT};
 
-/// Of the tokens `till`, `all` and `none`.
+/// The file of the tokens `till`, `all` and `none`.
 const TOKENS: &str = "
     [[tokens]]
     name = \"till\"
@@ -99,7 +99,7 @@ fn without_tokens_other_sites_cannot_call() {
         ("origin", "null", 403),
         ("host", "127.0.0.1:8080", 200),
         ("host", "[::1]", 200),
-        // A name of another site that leads to this machine.
+        // A name of another site that resolves to this machine.
         ("host", "example.org", 403),
     ] {
         let answer = served.send(&ping.clone().header(name, value));

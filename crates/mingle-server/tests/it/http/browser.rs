@@ -1,5 +1,5 @@
-//! The page, in a headless Chromium where there is one: over its debugging protocol, which it speaks
-//! over two pipes.
+//! The page in a headless Chromium, if one is installed. The test speaks the browser's debugging
+//! protocol over two pipes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use crate::http::client::{Served, TEXT};
 
-/// What it is called, as packages name it.
+/// The names of the browser's program in different packages.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// What takes longer hangs.
+/// The time after which a step counts as hanging.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 fn chromium() -> Option<PathBuf> {
@@ -47,7 +47,7 @@ impl Browser {
         let made = Command::new("mkfifo").args(&pipes).status().expect("there is `mkfifo`");
         assert!(made.success());
         let [to, from] = pipes;
-        // Opened both ways, it waits for nobody.
+        // A pipe opened for reading and writing does not wait for its other end.
         let writer = OpenOptions::new().read(true).write(true).open(&to).expect("it is there");
         let script = "to=$1 from=$2; shift 2; exec \"$@\" 3<\"$to\" 4>\"$from\"";
         let child = Command::new("sh")
@@ -104,7 +104,7 @@ impl Browser {
         }
     }
 
-    /// What an expression is on the page.
+    /// Returns the value of an expression on the page.
     fn value(&mut self, expression: &str) -> Json {
         let params = json!({ "expression": expression, "returnByValue": true });
         let result = self.ask("Runtime.evaluate", params);

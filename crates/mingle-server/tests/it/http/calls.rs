@@ -1,4 +1,4 @@
-//! Calls: what they are given, and how they are answered.
+//! Calls: their arguments and their answers.
 
 use serde_json::json;
 
@@ -84,7 +84,7 @@ fn until_answers_before_the_rest() {
     let buy = json!({ "item": "tea", "count": 1, "buyer": "ana" });
     let answer = served.call("buy?until=stock", &buy);
     assert_eq!(answer.json(), json!({ "result": 0, "follows": ["feed"] }));
-    // The session waits for what follows.
+    // The read waits for the remaining writes of its session's call.
     let read = Request::call("read", &json!({ "of": "ana" }));
     let read = served.send(&read.header("mingle-session", answer.session()));
     assert_eq!(read.json()["result"], json!(["bought"]));

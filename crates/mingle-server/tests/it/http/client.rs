@@ -1,4 +1,4 @@
-//! A server of the test's own, and a client that may send whatever it likes.
+//! A server for one test, and a client that can send any bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Two stores; nothing in it is fast or slow by itself.
+/// A program with two stores; none of its parts is fast or slow by itself.
 pub const TEXT: &str = "store stock: linearizable; store feed: causal;
     /// What is sold.
     object Item in stock {
@@ -77,7 +77,7 @@ impl Served {
         Self::around(text, binding, change, |_, store| store)
     }
 
-    /// With something around each store, such as faults.
+    /// Serves the program with a layer around each store, such as faults.
     pub fn around(
         text: &str,
         binding: &str,
@@ -102,7 +102,7 @@ impl Served {
         Self::serving(runtime, database, server)
     }
 
-    /// Over stores in a folder.
+    /// Serves a program over stores in a folder.
     pub fn in_folder(text: &str, folder: &Path, change: impl FnOnce(&mut Config)) -> Self {
         let runtime = Runtime::new().expect("a runtime starts");
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}"));
@@ -116,7 +116,7 @@ impl Served {
         Self::serving(runtime, database, server)
     }
 
-    /// Another server over the same stores.
+    /// Starts another server over the same stores.
     pub fn beside(&self, change: impl FnOnce(&mut Config)) -> Self {
         Self::over(|| self.database.clone(), change)
     }
@@ -145,19 +145,19 @@ impl Served {
         Self { address, runtime, stop: Some(stop), task: Some(served), database }
     }
 
-    /// Tells it to stop, and does not wait until it has.
+    /// Tells the server to stop, without waiting for its end.
     pub fn tell_to_stop(&mut self) {
         drop(self.stop.take());
     }
 
-    /// Whether all calls ended in time.
+    /// Stops the server; returns true if all calls ended in time.
     pub fn stop(&mut self) -> bool {
         self.tell_to_stop();
         let served = self.task.take().expect("it is stopped once");
         self.runtime.block_on(served).expect("it does not panic")
     }
 
-    /// A connection; what takes longer than half a minute hangs.
+    /// Opens a connection; a read that takes longer than half a minute fails.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("it listens");
         let patience = Some(Duration::from_secs(30));
@@ -166,10 +166,11 @@ impl Served {
         stream
     }
 
-    /// Sends bytes on a connection of its own, and gives all that comes back until it is closed.
+    /// Sends bytes on a new connection, and returns all bytes that the server sends until it
+    /// closes.
     pub fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
-        // A server may answer and close before it has everything.
+        // A server may answer and close before it has received everything.
         let _ = stream.write_all(bytes);
         read_all(&mut stream)
     }
@@ -186,7 +187,7 @@ impl Served {
         self.send(&Request::call(transaction, body))
     }
 
-    /// The result of a call that must succeed.
+    /// Returns the result of a call that must succeed.
     pub fn ok(&self, transaction: &str, body: &Json) -> Json {
         let answer = self.call(transaction, body);
         assert_eq!(answer.status, 200, "{transaction}: {}", answer.body);
@@ -203,7 +204,8 @@ async fn bind(database: Arc<Database>, config: Config) -> Server {
     Server::bind(database, address, config).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Sends a call that tells of its phases, and reads until the first has begun: then the call runs.
+/// Sends a call that reports its phases, and reads until the first phase has begun: then the call
+/// runs.
 pub fn begin(stream: &mut (impl Read + Write), call: Request) -> String {
     let call = call.header("accept", "text/event-stream");
     stream.write_all(&call.bytes()).expect("it listens");
@@ -217,7 +219,7 @@ pub fn begin(stream: &mut (impl Read + Write), call: Request) -> String {
     told
 }
 
-/// All bytes until the other side closes; a connection that is reset ends there too.
+/// Reads all bytes until the server closes; a reset of the connection ends the input too.
 pub fn read_all(stream: &mut impl Read) -> String {
     let mut all = Vec::new();
     let mut buffer = [0; 8_192];
@@ -293,14 +295,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The one answer in what came back.
+    /// Parses the only answer in `text`.
     pub fn parse(text: &str) -> Self {
         let (answer, rest) = Self::first(text);
         assert_eq!(rest, "", "there is more than one answer");
         answer
     }
 
-    /// The first answer, and what follows it.
+    /// Parses the first answer, and returns it with the text that follows it.
     pub fn first(text: &str) -> (Self, &str) {
         let (head, rest) =
             text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
@@ -335,7 +337,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    /// The code of a problem that must be well formed.
+    /// Returns the code of a problem, which must be well formed.
     pub fn code(&self) -> String {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let json = self.json();

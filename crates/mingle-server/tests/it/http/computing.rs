@@ -1,4 +1,5 @@
-//! Calls that compute for long, and requests that are large together: others are answered all the same.
+//! Calls that compute for long, and requests that are large together: other calls are still
+//! answered.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -25,7 +26,7 @@ const SPINS: &str = "store s: linearizable;
         return all;
     }";
 
-/// Steps without end: what computes is ended by its deadline alone.
+/// Unlimited steps: only the deadline ends a computation.
 const ENDLESS: &str = "[runtime]\nsteps = 9000000000000000000\n";
 
 fn spinning(served: &Served, deadline_ms: u64) -> TcpStream {
@@ -79,7 +80,7 @@ fn large_results_and_bodies_are_whole() {
     let served = Served::with(SPINS, "", |_| {});
     let all = served.ok("many", &json!({ "n": 16 }));
     assert_eq!(all.as_array().map(Vec::len), Some(1 << 16));
-    // And as the last event of a call that tells of its phases.
+    // The same as the last event of a call that reports its phases.
     let mut stream = served.connect();
     let told = begin(&mut stream, Request::call("many", &json!({ "n": 12 })));
     let told = told + &read_all(&mut stream);
@@ -90,8 +91,8 @@ fn large_results_and_bodies_are_whole() {
     assert_eq!((&answer["status"], &answer["repeated"]), (&json!(200), &json!(false)));
 }
 
-/// A connection over which a part of a body has arrived, so that there is no room for another one. It may be that the
-/// other one comes first, and this one is refused: then it is sent anew.
+/// Opens a connection over which a part of a body has arrived, so that there is no room for another
+/// body. If the other body comes first, this one is refused, and is sent again.
 fn half_sent(served: &Served, part: &[u8], fill: impl Fn() -> u16) -> TcpStream {
     for _ in 0..20 {
         let mut slow = served.connect();
@@ -116,7 +117,7 @@ fn bodies_together_have_a_bound() {
     let too_large = served.call("tell", &tell(9_000));
     assert_eq!((too_large.status, &*too_large.code()), (413, "too-large"));
 
-    // The arguments of a call that runs are held until it has ended.
+    // The arguments of a running call are held until it has ended.
     let mut first = served.connect();
     begin(&mut first, Request::call("tell", &tell(5_000)));
     let refused = served.call("tell", &tell(5_000));
@@ -128,7 +129,7 @@ fn bodies_together_have_a_bound() {
     assert!(read_all(&mut first).contains("\"status\":200"));
     assert_eq!(served.call("tell", &tell(5_000)).status, 200, "it was given back");
 
-    // So are bodies that have not arrived as a whole, and those of calls that are refused.
+    // Incomplete bodies, and the bodies of refused calls, are held as well.
     let body = Request::call("tell", &tell(6_000)).bytes();
     let fill = || served.call("tell", &tell(5_000)).status;
     let mut slow = half_sent(&served, &body[..5_500], fill);

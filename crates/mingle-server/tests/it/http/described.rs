@@ -1,4 +1,4 @@
-//! Whatever doc comments hold and things are called, the OpenAPI document is the same but for its texts.
+//! The OpenAPI document with odd doc comments and names: only its texts differ.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,10 @@ use serde_json::{Value as Json, json};
 
 use crate::http::documents::check_references;
 
-/// A program with these doc comments wherever one may stand, and these names.
+/// Returns the document of a program with these names and with these doc comments at all possible
+/// places.
 fn document(docs: &str, names: [&str; 6]) -> Json {
-    // A return alone ends a line, and with it a comment.
+    // A carriage return alone ends a line, and a comment with it.
     let docs: Vec<String> = docs.split(['\n', '\r']).map(|line| format!("/// {line}\n")).collect();
     let docs = docs.concat();
     let [object, field, record, member, transaction, parameter] = names;
@@ -31,17 +32,17 @@ fn document(docs: &str, names: [&str; 6]) -> Json {
 
 const PLAIN: [&str; 6] = ["Thing", "count", "Change", "amount", "bump", "change"];
 
-/// The document without what is said in words; the words.
+/// Removes the texts for people from the document and collects them in `words`.
 fn apart(part: &mut Json, words: &mut Vec<String>) {
     match part {
         Json::Object(members) => {
-            // Where a schema lists what something may have, these are names like others.
+            // In the list of a schema's properties, these are names like others.
             for name in ["summary", "description"] {
                 if let Some(Json::String(said)) = members.get_mut(name) {
                     words.push(std::mem::take(said));
                 }
             }
-            // Something that is not described has no such member.
+            // A part without a description has no such member.
             members.retain(|name, value| name != "description" || *value != json!(""));
             members.values_mut().for_each(|inner| apart(inner, words));
         }

@@ -1,4 +1,4 @@
-//! What the server says of itself: the OpenAPI document, the program, figures.
+//! The server's descriptions of itself: the OpenAPI document, the program, figures.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::http::client::{Served, TEXT};
 
-/// All references in a document lead somewhere.
+/// Checks that all references in a document resolve.
 pub fn check_references(document: &Json, part: &Json) {
     match part {
         Json::Object(members) => {
@@ -22,7 +22,7 @@ pub fn check_references(document: &Json, part: &Json) {
     }
 }
 
-/// Whether a value is one that a schema describes: the part of JSON Schema that documents use.
+/// True if a value fits a schema, for the part of JSON Schema that the documents use.
 fn fits(document: &Json, schema: &Json, value: &Json) -> bool {
     if let Some(Json::String(reference)) = schema.get("$ref") {
         let pointer = reference.strip_prefix('#').expect("it is within the document");
@@ -207,7 +207,7 @@ fn figures_count_calls_by_outcome_and_phases_by_store() {
             answer.body
         );
     }
-    // The server hears of the end of a connection a little after its client.
+    // The server notices the end of a connection a little after its client.
     let deadline = Instant::now() + Duration::from_secs(30);
     let asks_alone = |body: &str| body.lines().any(|found| found == "mingle_http_connections 1");
     let mut body = answer.body;
@@ -226,16 +226,16 @@ fn figures_count_calls_by_outcome_and_phases_by_store() {
     }
 }
 
-/// The names of figures in a text.
+/// Returns the names of figures in a text.
 fn figures(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
     let names = text.split(|c| !is_part(c)).filter(|word| word.starts_with("mingle_"));
-    // Modules and crates begin so, too.
+    // The names of modules and crates begin in the same way.
     let modules = ["mingle_runtime", "mingle_server"];
     names.filter(|name| !modules.contains(name)).map(str::to_owned).collect()
 }
 
-/// Figures that are not shown while there is nothing to show.
+/// The figures that are shown only if there is a value to show.
 const SELDOM: [&str; 6] = [
     "mingle_background_failures_total",
     "mingle_calls_refused_away_total",

@@ -1,4 +1,5 @@
-//! Heads that are malformed, too large, or say no host: a problem body, and the end of the connection.
+//! Heads that are malformed, too large, or name no host: a problem body, and the end of the
+//! connection.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use crate::http::client::{Answer, Request, Served, read_all};
 
-/// Sends bytes, and reads the one answer.
+/// Sends bytes, and reads the only answer.
 #[track_caller]
 fn check(served: &Served, bytes: &[u8], (status, code): (u16, &str)) {
     let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
@@ -99,7 +100,7 @@ fn the_answers_to_earlier_requests_come_first() {
     let mut bytes = add.header("connection", "keep-alive").bytes();
     bytes.extend(chunked.as_bytes());
     bytes.extend(b"GET /healthz HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    // At once, and in pieces.
+    // In one piece, and in pieces of seven bytes.
     for step in [bytes.len(), 7] {
         let mut stream = served.connect();
         for part in bytes.chunks(step) {

@@ -45,12 +45,12 @@ fn bodies_have_a_bound() {
     let long = json!({ "buyer": "a", "text": "x".repeat(2_000) });
     let answer = served.call("tell", &long);
     assert_eq!((answer.status, &*answer.code()), (413, "too-large"));
-    // Announced, and never sent.
+    // An announced body that is never sent.
     let head = "POST /v1/transactions/tell HTTP/1.1\r\nhost: localhost\r\n\
         content-type: application/json\r\n";
     let announced = format!("{head}content-length: 99999999999\r\n\r\n");
     assert_eq!(Answer::parse(&served.raw(announced.as_bytes())).code(), "too-large");
-    // Not announced.
+    // A body without an announced length.
     let mut chunked = format!("{head}transfer-encoding: chunked\r\n\r\n");
     for _ in 0..20 {
         chunked.extend(["64\r\n", &" ".repeat(100), "\r\n"]);
@@ -84,7 +84,7 @@ fn paths_that_make_no_sense_are_refused() {
     }
 }
 
-/// What is no HTTP is answered with 400 or not at all, and the connection is closed.
+/// Bytes that are not HTTP are answered with 400 or not at all, and the connection is closed.
 #[test]
 fn what_is_no_http_is_not_waited_for() {
     let served = Served::new();
@@ -108,7 +108,8 @@ fn what_is_no_http_is_not_waited_for() {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         if !text.is_empty() {
             let status = Answer::first(&text).0.status;
-            // The bound on heads is on what is buffered: one that comes at once may pass.
+            // The bound on heads applies to buffered bytes: a head that arrives in one piece may
+            // pass.
             assert!((200..500).contains(&status), "{shown}: {text}");
         }
     }

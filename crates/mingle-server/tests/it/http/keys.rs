@@ -1,5 +1,5 @@
-//! Idempotency keys over HTTP; that they hold across a crash is tried where the runtime is, and with
-//! the command.
+//! Idempotency keys over HTTP. The tests of the runtime and of the command check that keys hold
+//! across a crash.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
@@ -32,14 +32,14 @@ fn a_call_again_runs_once() {
     assert_eq!((other.status, &*other.code()), (422, "idempotency-mismatch"));
     assert_eq!(served.send(&keyed("k-2", "add", &add)).json()["result"], 10);
 
-    // What was refused wrote nothing, so the key may be used again.
+    // The refused call wrote nothing, so the key may be used again.
     let buy = json!({ "item": "milk", "count": 1, "buyer": "ana" });
     assert_eq!(served.send(&keyed("k-3", "buy", &buy)).status, 422);
     served.ok("add", &json!({ "item": "milk", "count": 1 }));
     assert_eq!(served.send(&keyed("k-3", "buy", &buy)).status, 200);
     let again = served.send(&keyed("k-3", "buy", &buy));
     assert_eq!((again.status, again.header("mingle-repeated")), (200, Some("true")));
-    // Its session has seen what the call wrote, at the later store too.
+    // The session of the answer includes the writes of the call, at the later store too.
     let read = Request::call("read", &json!({ "of": "ana" }));
     let read = served.send(&read.header("mingle-session", again.session()));
     assert_eq!(read.json()["result"], json!(["bought"]));
@@ -62,7 +62,7 @@ fn while_a_call_runs_its_key_is_taken() {
     let add = keyed("k", "add", &json!({ "item": "tea", "count": 1 }));
     let mut first = served.connect();
     first.write_all(&add.bytes()).expect("it listens");
-    // Whichever of the two comes first; the other one does not wait for it.
+    // Either call may come first; the other one does not wait for it.
     let second = served.send(&add);
     let first = Answer::parse(&read_all(&mut first));
     let (done, refused) = if first.status == 200 { (first, second) } else { (second, first) };
@@ -73,7 +73,7 @@ fn while_a_call_runs_its_key_is_taken() {
     assert_eq!((third.body, third.headers.len()), (done.body, done.headers.len() + 1));
 }
 
-/// Sends it until it is answered, as a client does that has lost an answer.
+/// Sends a request until it is answered with 200, like a client that has lost an answer.
 fn insists(served: &Served, request: &Request) -> Answer {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -81,7 +81,7 @@ fn insists(served: &Served, request: &Request) -> Answer {
         if answer.status == 200 {
             return answer;
         }
-        // It follows by itself, or was not said, or was not written.
+        // The call completes by itself (202), its outcome is unknown, or it has written nothing.
         let may_pass = matches!(answer.status, 202 | 409 | 503 | 504);
         assert!(may_pass && Instant::now() < deadline, "{answer:?}");
         std::thread::sleep(Duration::from_millis(20));

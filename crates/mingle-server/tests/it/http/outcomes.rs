@@ -1,5 +1,6 @@
-//! Calls of which the caller does not hear all: by several callers at once with one key, incomplete,
-//! unknown, or without their result. Each answer says so, and its session goes on from what was written.
+//! Calls whose callers do not receive the full outcome: several callers at once with one key, and
+//! incomplete or unknown outcomes, or answers without the result. Each answer says so, and its
+//! session continues from the writes of the call.
 
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ fn keyed(key: &str, path: &str, body: &Json) -> Request {
         .body(body.to_string())
 }
 
-/// A server of which one store fails as planned.
+/// Starts a server with one store that fails as planned.
 fn failing(name: &'static str, plan: &Arc<FaultPlan>) -> Served {
     let plan = plan.clone();
     let wrap = move |store: &str, inner: Arc<dyn DataStore>| -> Arc<dyn DataStore> {
@@ -47,8 +48,8 @@ fn callers_at_once_with_one_key_have_one_effect_and_one_answer() {
     for round in 1..=20_i64 {
         let buy = json!({ "item": "tea", "count": 1, "buyer": "ana" });
         let buy = keyed(&format!("k-{round}"), "buy", &buy);
-        // Two callers at each of two servers: within one the second is told to wait, and between them
-        // the store decides.
+        // Two callers at each of two servers. Within one server the second caller is told to wait;
+        // between the servers the store decides.
         let (barrier, servers) = (Barrier::new(4), [&served, &served, &other, &other]);
         let answers: Vec<Answer> = std::thread::scope(|scope| {
             let send = |server: &'static str, served: &Served| {
@@ -69,7 +70,7 @@ fn callers_at_once_with_one_key_have_one_effect_and_one_answer() {
             }
         }
         assert_eq!(has_run, 1, "{answers:?}");
-        // A caller that was told to come again has the same answer then, at either server.
+        // A caller that was told to try again then gets the same answer, at either server.
         for server in [&served, &other] {
             let again = server.send(&buy);
             assert_eq!((again.status, &again.json()["result"]), (200, &json!(100 - round)));
@@ -94,7 +95,7 @@ fn what_is_incomplete_follows_and_its_session_sees_it() {
     let session = answer.session().to_owned();
     assert_eq!(served.ok("count", &json!({ "item": "tea" })), json!(4), "it was written once");
     plan.set_on(false);
-    // The session waits for what its call has yet to write.
+    // The read waits for the remaining writes of its session's call.
     let read = Request::call("read", &json!({ "of": "ana" })).header("mingle-session", &session);
     assert_eq!(insists(&served, &read).json()["result"], json!(["bought"]));
     let again = insists(&served, &buy);

@@ -1,5 +1,5 @@
-//! Ten times the load that a store carries: most of its work is still answered in time, the rest is refused at once, and
-//! what does not need the store is answered.
+//! Ten times the load that a store can serve: most of its work is still answered in time, the other
+//! calls are refused at once, and requests that do not need the store are answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,25 +12,28 @@ use tokio::sync::Semaphore;
 
 use crate::http::client::{Request, Served, TEXT};
 
-/// The store serves so many requests at a time, each of which takes so long.
+/// The number of requests that the store serves at a time, and the duration of each.
 const SLOTS: usize = 4;
 const SERVICE: Duration = Duration::from_millis(20);
 
-/// So many callers call without a pause: twice, and twenty times, as many as the store serves.
+/// The numbers of callers that call without a pause: two and twenty times as many as the store
+/// serves.
 const FEW: usize = 2 * SLOTS;
 const MANY: usize = 10 * FEW;
 
-/// What is later is of no use: as long as the store takes for half of what many callers ask.
+/// The deadline of calls in milliseconds, after which an answer is useless: the time in which the
+/// store serves half of the calls of [`MANY`] callers.
 const DEADLINE_MS: u64 = 200;
 
-/// A caller that was refused comes again after so long: all of them still ask for far more than the store does.
+/// The time after which a refused caller tries again: all callers together still ask for far more
+/// than the store can do.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// So much work of the store is let go by first, and so much is judged.
+/// The number of requests that the store serves before the measurement, and during it.
 const WARM_UP: u64 = 400;
 const JUDGED: u64 = 600;
 
-/// A store that does all that it is asked, in turn, also for those who do not wait for it any more.
+/// A store that serves all requests in turn, even those whose callers no longer wait.
 #[derive(Clone)]
 struct Busy {
     slots: Arc<Semaphore>,
@@ -63,15 +66,15 @@ struct Overloaded {
     done: Arc<AtomicU64>,
 }
 
-/// What callers have seen while the store did its work.
+/// The results that callers have seen while the store worked.
 #[derive(Debug)]
 struct Seen {
     in_time: u64,
     refused: u64,
     late: u64,
-    /// The share of the store's work that was of use.
+    /// The share of the store's work that was useful.
     share: f64,
-    /// Calls in time by second.
+    /// The calls in time, per second.
     goodput: f64,
 }
 
@@ -100,7 +103,7 @@ impl Overloaded {
         }
     }
 
-    /// Lets so many callers call; meanwhile this is done.
+    /// Runs `callers` callers, and `meanwhile` beside them.
     fn offer(&self, callers: usize, meanwhile: impl FnOnce(&Served)) -> Seen {
         let (stop, judges) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let caller = |number: usize| {
@@ -133,7 +136,8 @@ impl Overloaded {
     }
 }
 
-/// Calls in time, calls too late, and refusals, of those that ended while they are judged.
+/// Returns the numbers of calls in time, late calls, and refusals that ended during the
+/// measurement.
 fn call_until(
     served: &Served,
     number: usize,
@@ -173,7 +177,7 @@ fn at_ten_times_the_load_most_work_is_of_use_and_the_rest_is_refused_at_once() {
     println!("few callers: {peak:?}");
     assert!(peak.share > 0.8, "{peak:?}");
     let many = overloaded.offer(MANY, |served| {
-        // What needs no store, or another one, is answered.
+        // Requests that need no store, or another store, are answered.
         for path in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
             assert_eq!(served.get(path).status, 200, "{path}");
         }

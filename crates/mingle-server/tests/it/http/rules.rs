@@ -1,4 +1,5 @@
-//! What the rules of a database refuse: no failure of the store, and the name of the rule.
+//! Calls that a rule of the database refuses: the problem names the rule, and is not a failure of
+//! the store.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -79,7 +80,8 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-/// Calls that a rule forbids, in a shop in which ana has a credit of 50, the badge 1 and the seat 1.
+/// Returns the calls that a rule forbids, in a shop in which ana has a credit of 50, the badge 1
+/// and the seat 1.
 fn cases() -> Vec<Case> {
     let place = |of: &str, total: i64| json!({ "order": "o", "of": of, "total": total });
     let ana = |n: i64| json!({ "of": "ana@x.org", "n": n });

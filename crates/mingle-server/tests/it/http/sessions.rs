@@ -1,4 +1,4 @@
-//! Sessions: what a client has seen goes with it.
+//! Sessions: a client keeps the state that it has seen.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ fn a_session_belongs_to_its_program_and_its_binding() {
     let replicas = served(TEXT, REPLICAS);
     for (other, why) in [
         (served(&declared, ""), "another program"),
-        // In memory too: what the session has seen is not there.
+        // A binding to stores in memory: the state that the session has seen is not there.
         (served(TEXT, ""), "another binding"),
         (replicas, "another binding"),
     ] {
@@ -80,7 +80,7 @@ fn a_session_in_a_folder_goes_on_and_not_in_another_one() {
     assert!(first.stop());
     drop(first);
     let count = Request::call("count", &json!({ "item": "tea" })).header("mingle-session", &token);
-    // A transaction more changes nothing for sessions.
+    // An additional transaction changes nothing for sessions.
     let more = format!("{TEXT}\ntransaction more() {{}}");
     let again = open(&more, here.path()).send(&count);
     assert_eq!((again.status, &again.json()["result"]), (200, &json!(1)), "{}", again.body);
@@ -103,7 +103,7 @@ fn who_has_seen_what_was_lost_with_a_data_center_goes_on_once_it_says_so() {
         found.unwrap_or_else(|| panic!("{line} is not in\n{body}"))
     };
     assert_eq!((state("oslo", "up"), state("oslo", "given up")), ("1".into(), "0".into()));
-    // It is gone before anybody else has heard of that.
+    // The data center is lost before another one has received the write.
     let told = served.call("tell", &json!({ "buyer": "ana", "text": "one" }));
     assert_eq!(told.status, 200);
     let feed = served.database.geo("feed").expect("it has data centers");
@@ -126,7 +126,7 @@ fn who_has_seen_what_was_lost_with_a_data_center_goes_on_once_it_says_so() {
     }
     let accepted = read(&[session, ("mingle-accept-loss", "true")]);
     assert_eq!((accepted.status, &accepted.json()["result"]), (200, &json!([])));
-    // It goes on at another data center, and need not say so again.
+    // The session continues at another data center, and need not name it again.
     assert_eq!(read(&[("mingle-session", accepted.session())]).status, 200);
     assert_eq!(read(&[]).status, 200);
 }

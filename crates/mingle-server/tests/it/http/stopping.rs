@@ -1,4 +1,4 @@
-//! Stopping: what runs is finished, and nothing new is begun.
+//! Stopping: running calls are finished, and nothing new is begun.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

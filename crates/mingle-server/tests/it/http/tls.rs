@@ -40,7 +40,7 @@ fn a_call_over_tls_and_what_is_no_tls() {
     let answer = Answer::parse(&read_all(&mut stream));
     assert_eq!((answer.status, answer.json()), (200, json!({ "result": 1 })));
 
-    // What is no TLS is told so, in the words of TLS, or not at all.
+    // A connection without TLS gets a TLS alert, or no answer.
     let mut plain = served.connect();
     plain.write_all(&add.bytes()).expect("it listens");
     let mut told = Vec::new();

@@ -11,7 +11,7 @@ use mingle_lang::syntax::lex;
 use mingle_lsp::frame;
 use serde_json::{Value, json};
 
-/// How long an answer may take on a machine that is busy with other things.
+/// The time limit for an answer on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 pub const URI: &str = "file:///tmp/program.mingle";
@@ -36,7 +36,7 @@ impl Client {
             .expect("the command starts");
         let output = child.stdout.take().expect("it is piped");
         let (sender, messages) = channel();
-        // Ends with the server's output.
+        // The thread ends with the server's output.
         thread::spawn(move || {
             let mut output = BufReader::new(output);
             while let Ok(Some(body)) = frame::read(&mut output) {
@@ -50,7 +50,7 @@ impl Client {
         Self { child, input, messages, next_id: 0 }
     }
 
-    /// Starts a server and greets it.
+    /// Starts a server and performs the handshake.
     pub fn greeted() -> Self {
         let mut client = Self::start();
         client.ask("initialize", json!({ "capabilities": {} }));
@@ -73,12 +73,12 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// The next message from the server.
+    /// Returns the next message from the server.
     pub fn next(&mut self) -> Value {
         self.messages.recv_timeout(PATIENCE).expect("the server answers")
     }
 
-    /// The answer to a request; what comes before it is dropped.
+    /// Returns the answer to a request; earlier messages are dropped.
     pub fn answer(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
@@ -91,21 +91,21 @@ impl Client {
         }
     }
 
-    /// The result of a request that succeeds.
+    /// Returns the result of a request that succeeds.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         let mut answer = self.answer(method, params);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
         answer["result"].take()
     }
 
-    /// Opens the document and gives its diagnostics.
+    /// Opens the document and returns its diagnostics.
     pub fn open(&mut self, text: &str) -> Vec<Value> {
         let document = json!({ "uri": URI, "languageId": "mingle", "version": 1, "text": text });
         self.tell("textDocument/didOpen", json!({ "textDocument": document }));
         self.diagnostics()
     }
 
-    /// The diagnostics that are published next.
+    /// Returns the diagnostics that are published next.
     pub fn diagnostics(&mut self) -> Vec<Value> {
         loop {
             let mut message = self.next();
@@ -118,14 +118,14 @@ impl Client {
         }
     }
 
-    /// Says goodbye; gives the exit code.
+    /// Shuts the server down; returns the exit code.
     pub fn end(mut self) -> Option<i32> {
         self.ask("shutdown", Value::Null);
         self.tell("exit", Value::Null);
         self.wait()
     }
 
-    /// Closes the input and waits for the end; gives the exit code.
+    /// Closes the input and waits for the end; returns the exit code.
     pub fn wait(mut self) -> Option<i32> {
         self.input.take();
         let status = self.child.wait().expect("the server ends");
@@ -135,13 +135,13 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // One that ended already cannot be killed, and need not be.
+        // A server that has ended cannot be killed, and need not be.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// The place of a byte, in UTF-16.
+/// Returns the position of a byte, in UTF-16.
 pub fn position(text: &str, byte: usize) -> Value {
     let before = &text[..byte];
     let line = before.matches('\n').count();
@@ -149,7 +149,7 @@ pub fn position(text: &str, byte: usize) -> Value {
     json!({ "line": line, "character": before[start..].encode_utf16().count() })
 }
 
-/// The byte at a place, in UTF-16.
+/// Returns the byte at a position, in UTF-16.
 pub fn byte(text: &str, position: &Value) -> usize {
     let line = position["line"].as_u64().expect("a number") as usize;
     let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
@@ -158,7 +158,7 @@ pub fn byte(text: &str, position: &Value) -> usize {
     start + String::from_utf16(&line).expect("whole characters").len()
 }
 
-/// The text with edits of the protocol's carried out, which do not overlap.
+/// Applies edits of the protocol to a text; the edits must not overlap.
 pub fn edited(text: &str, edits: &Value) -> String {
     let edits = edits.as_array().expect("a list");
     let mut found: Vec<(usize, usize, &str)> = edits
@@ -177,12 +177,12 @@ pub fn edited(text: &str, edits: &Value) -> String {
     text
 }
 
-/// The parameters of a request about a place.
+/// Returns the parameters of a request about a position.
 pub fn at(text: &str, byte: usize) -> Value {
     json!({ "textDocument": { "uri": URI }, "position": position(text, byte) })
 }
 
-/// The text of a help of `mingle check`, carried out.
+/// Applies a help of `mingle check` to a text.
 pub fn helped(text: &str, help: &mingle_lang::diagnostic::Help) -> String {
     apply_edits(&lex(text), &help.edits)
 }

@@ -1,4 +1,4 @@
-//! What the server says of every example is what the command says.
+//! The server's diagnostics of every example equal those of the command.
 
 use mingle_lang::diagnostic::Diagnostic;
 use mingle_lang::syntax::{Source, TokenKind, lex};
@@ -24,7 +24,8 @@ const EXAMPLES: [(&str, &str); 8] = examples![
     "ticket_shop"
 ];
 
-/// Examples, and one that is not ASCII and has mistakes, each with both kinds of line ends.
+/// Returns the examples, and a program that is not ASCII and has mistakes, each with both kinds of
+/// line ends.
 fn programs() -> Vec<String> {
     let mut programs: Vec<String> = EXAMPLES.iter().map(|(_, text)| (*text).to_owned()).collect();
     programs.push(
@@ -43,7 +44,7 @@ fn names(source: &Source) -> impl Iterator<Item = usize> + '_ {
     names.map(|token| token.start as usize)
 }
 
-/// A diagnostic as the server should give it, in so far as it is data.
+/// Returns a diagnostic in the form that the server must give, as far as it is data.
 fn expected(source: &Source, found: &Diagnostic) -> Value {
     let text = &source.text;
     let range = |span| {
@@ -86,7 +87,7 @@ fn diagnostics_are_those_of_check() {
             .map(|found| self::expected(&checked.source, found))
             .collect();
         assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), expected, "{text}");
-        // And each piece of advice is an action that changes the text as it says.
+        // Each help is also an action that changes the text in the same way.
         for diagnostic in &checked.diagnostics {
             let bytes = checked.source.bytes(diagnostic.span);
             let range = json!({
@@ -133,7 +134,7 @@ fn hover_knows_every_name() {
     }
 }
 
-/// Where and what the diagnostics of a text are, by token: a new name moves no token.
+/// Returns the places and the content of a text's diagnostics, by token: renaming moves no token.
 fn diagnosed(text: &str) -> Vec<String> {
     let found = mingle_lang::check(text).diagnostics;
     found.iter().map(|found| format!("{:?} {}", found.span, found.code)).collect()
@@ -172,7 +173,7 @@ fn every_declared_name_is_renamed_everywhere() {
 #[test]
 fn layout_is_that_of_fmt() {
     for (name, text) in EXAMPLES {
-        // Nothing laid out, as far as that changes no token.
+        // The program without its layout, as far as that changes no token.
         let loose = text.replace("    ", " \t").replace(" = ", "=").replace('{', "{\n\n\n");
         for text in [text.to_owned(), loose.clone(), loose.replace('\n', "\r\n")] {
             let mut client = Client::greeted();

@@ -1,4 +1,4 @@
-//! `mingle lsp` from end to end: real JSON-RPC over its pipes.
+//! `mingle lsp` from end to end: JSON-RPC over its pipes.
 
 mod client;
 mod examples;
@@ -162,7 +162,7 @@ fn edits_are_followed_through_broken_versions() {
         client.tell("textDocument/didChange", params);
         let found = client.diagnostics().len();
         assert_eq!(found, mingle_lang::check(text.as_str()).diagnostics.len(), "{text}");
-        // Also while it is broken.
+        // The answer is also given while the document has errors.
         let shown = hover(&mut client, &text, find(&text, "member.unread"));
         assert!(shown.contains("member: ref User"), "{shown}");
     }

@@ -1,4 +1,4 @@
-//! The protocol: order, mistakes in it, and more than one document.
+//! The protocol: message order, protocol errors, and several documents.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn an_end_without_goodbye_is_a_failure() {
     client.tell("exit", Value::Null);
     assert_eq!(client.wait(), Some(1));
     assert_eq!(Client::greeted().wait(), Some(1));
-    // Broken off within a message.
+    // The input ends within a message.
     let mut client = Client::greeted();
     client.send_raw(b"Content-Length: 100\r\n\r\n{");
     assert_eq!(client.wait(), Some(1));
@@ -67,7 +67,8 @@ fn documents_that_are_not_open_are_named() {
 fn a_request_can_be_taken_back() {
     let mut client = Client::greeted();
     client.open("store s: causal;");
-    // In one piece, so that the server may see both before it begins. It may also be quicker.
+    // Both messages are sent in one piece, so that the server may see both before it begins. The
+    // server may also be quicker.
     let mut bytes = Vec::new();
     let mut hover = at("store s: causal;", 6);
     for id in 100..400 {
