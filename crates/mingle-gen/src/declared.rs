@@ -42,7 +42,7 @@ impl<'a> Declared<'a> {
         }
     }
 
-    /// The names of objects and structs, which share one namespace.
+    /// Returns the names of objects and structs, which share one namespace.
     pub(crate) fn type_names(&self) -> impl Iterator<Item = &'a Name> + use<'a> {
         let objects: Vec<&Name> = self.objects.iter().map(|(_, it)| &it.name.name).collect();
         let structs: Vec<&Name> = self.structs.iter().map(|(_, it)| &it.name.name).collect();

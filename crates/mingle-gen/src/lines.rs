@@ -4,7 +4,7 @@
 //! character that ends a line in any of them is replaced. Characters that change the order of
 //! displayed text are replaced too, so that a person reads the same text as a compiler.
 
-/// A text as one line, for a comment that ends with its line, in any language.
+/// Returns a text as one line, for a comment that ends with its line, in any language.
 ///
 /// # Examples
 ///
@@ -18,7 +18,7 @@ pub fn one_line(text: &str) -> String {
     kept.collect::<String>().trim_end().to_owned()
 }
 
-/// The lines of a doc comment, without characters that no source text should hold.
+/// Returns the lines of a doc comment, without characters that no source text should hold.
 pub(crate) fn doc_lines(docs: &str) -> Vec<String> {
     docs.lines().map(one_line).collect()
 }

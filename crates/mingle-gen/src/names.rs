@@ -60,7 +60,8 @@ impl Names {
     }
 }
 
-/// The characters that may stand in a name, with an underscore for all others.
+/// Replaces each character that a name may not contain by an underscore, and adds one if the first
+/// character may not start a name.
 pub(crate) fn of_identifier_characters(name: &str) -> String {
     let continues = |c| if unicode_ident::is_xid_continue(c) { c } else { '_' };
     let mut name: String = name.chars().map(continues).collect();

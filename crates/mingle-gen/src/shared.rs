@@ -14,7 +14,7 @@ pub enum Runtime {
 /// generated for.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Splits code into words: identifiers as `is_part` tells their characters.
+/// Splits code into words; `is_part` is true for the characters of identifiers.
 pub(crate) fn words(code: &str, is_part: fn(char) -> bool) -> impl Iterator<Item = &str> {
     code.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty())
 }

@@ -84,7 +84,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Incoming, Value> {
     }
 }
 
-/// The parameters of a method.
+/// Decodes the parameters of a method.
 pub(crate) fn params<T: DeserializeOwned>(params: Value) -> Result<T, Failure> {
     serde_json::from_value(params).map_err(|error| {
         Failure::new(ErrorCode::InvalidParams, format!("the parameters do not fit: {error}"))

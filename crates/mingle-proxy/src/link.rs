@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::fault::Fault;
 use crate::proxy::Shared;
 
-/// The maximum number of bytes per read from the server.
+/// The size of one read from a socket, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 /// The maximum length of a burst, in bytes.
@@ -89,7 +89,7 @@ pub(crate) async fn serve(
         };
         // If the option cannot be set, the socket is treated as closed.
         if client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).is_ok() {
-            // Both sockets close now, for any reason of the end.
+            // Both sockets close now, regardless of the cause.
             let _ = pass(&shared, client, server, number).await;
         }
     };

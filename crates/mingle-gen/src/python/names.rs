@@ -13,7 +13,7 @@ use crate::names::{self, Style, of_identifier_characters, pascal_case, snake_cas
 pub(super) struct Names(names::Names);
 
 impl Names {
-    /// Names of objects and structs.
+    /// Assigns the names of objects and structs.
     pub(super) fn of_types<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         let valid = |name: String| {
             let name = valid(name);
@@ -44,7 +44,7 @@ impl Names {
         })
     }
 
-    /// Names of parameters.
+    /// Assigns the names of parameters.
     pub(super) fn of_parameters<'a>(names: impl Iterator<Item = &'a Name>, types: &Self) -> Self {
         let runtime = declared();
         Self::of_values(names, &|name| {

@@ -19,17 +19,17 @@ const METHODS: &[&str] = &["connect", "over", "untyped", "with_session"];
 pub(super) struct Names(names::Names);
 
 impl Names {
-    /// Names of types.
+    /// Assigns the names of types.
     pub(super) fn of_types<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         Self::assign(names, pascal_case, TYPES)
     }
 
-    /// Names of transactions.
+    /// Assigns the names of transactions.
     pub(super) fn of_methods<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         Self::assign(names, snake_case, METHODS)
     }
 
-    /// Names of fields or parameters.
+    /// Assigns the names of fields or parameters.
     pub(super) fn of_values<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         Self::assign(names, snake_case, &[])
     }

@@ -8,7 +8,7 @@ use crate::names::{self, Style, camel_case, of_identifier_characters, pascal_cas
 pub(super) struct Names(names::Names);
 
 impl Names {
-    /// Names of objects and structs.
+    /// Assigns the names of objects and structs.
     pub(super) fn of_types<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         let runtime = declared();
         let reserved =
@@ -16,17 +16,17 @@ impl Names {
         Self::assign(names, pascal_case, &reserved)
     }
 
-    /// Names of transactions.
+    /// Assigns the names of transactions.
     pub(super) fn of_methods<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         Self::assign(names, camel_case, &|name| METHODS.contains(&name) || is_member(name))
     }
 
-    /// Names of parameters.
+    /// Assigns the names of parameters.
     pub(super) fn of_parameters<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         Self::assign(names, camel_case, &|name| name == "options" || is_word(name))
     }
 
-    /// Names of fields.
+    /// Assigns the names of fields.
     pub(super) fn of_properties<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         Self::assign(names, camel_case, &|name| HANDLE.contains(&name) || is_member(name))
     }

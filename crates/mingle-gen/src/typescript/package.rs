@@ -9,7 +9,8 @@ use crate::shared::{VERSION, without_texts, words};
 /// The name of the package.
 const PACKAGE: &str = "mingle-client";
 
-/// The replacement of the runtime's declaration in a client with its own runtime, since it knows
+/// The `EarlyOptions` of a client that imports the runtime: it knows its stores, and the package
+/// does not.
 /// the stores.
 const EARLY_OPTIONS: &str = "\
 /** How one transaction is called whose answer shall come early. */

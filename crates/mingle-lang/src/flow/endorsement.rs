@@ -2,26 +2,28 @@
 //!
 //! # `isolated` transactions
 //!
-//! The runtime orders `isolated` transactions by what they leave at each store that they visit: write
-//! witnesses and read witnesses, which say at which stores they still have to be awaited. It relies on
-//! three facts. A transaction visits each store once; two of them visit the stores in one order; a
-//! store keeps what was read there from changing unnoticed until the commit of that visit. Then of two
-//! that conflict, the one that comes second at the first store where they conflict meets the witness
-//! of the other there, and waits for it at each later store. It cannot have been at a later store
-//! before.
+//! The runtime orders `isolated` transactions by the records that they leave at each visited store:
+//! write witnesses and read witnesses, which list the stores at which the transaction must still be
+//! awaited. The runtime relies on three facts. A transaction visits each store once; two `isolated`
+//! transactions visit the stores in the same order; a store detects any change to data that was
+//! read there until the commit of that visit. If two transactions conflict, the one that comes
+//! second at the first store of the conflict finds the other's witness there, and waits for it at
+//! each later store. It cannot have visited a later store before.
 //!
-//! None of that speaks of levels. A transaction that reads a weaker store for an endorsement visits
-//! that store first, in a phase that reads and leaves read witnesses, and its order of visits begins
-//! with that store. So it keeps the first fact exactly if it does not visit the store again, which is
-//! M0403 ([`Analysis::check_visits`]). The second is held by the runtime against all `isolated`
-//! transactions of a program, phase by phase, whichever comes first for an endorsement; the third by
-//! what the runtime asks of stores (`Runtime::check_plan` for both).
+//! None of these facts depends on levels. A transaction that reads a weaker store for an
+//! endorsement visits that store first, in a phase that reads and leaves read witnesses, and its
+//! order of visits begins with that store. So it keeps the first fact exactly if it does not visit
+//! the store again, which is M0403 ([`Analysis::check_visits`]). The runtime checks the second fact
+//! for all `isolated` transactions of a program, phase by phase, with any store first for an
+//! endorsement. The third fact follows from the runtime's requirements on stores
+//! (`Runtime::check_plan` checks both).
 //!
-//! A second visit cannot be made sound by read witnesses. Say T reads W for an endorsement, writes A,
-//! then B, and visits W again. U writes B and has not been at A. If U writes at W between T's visits, it
-//! comes after the first and has to come before the second, so it must wait there for T. T, which is
-//! decided, meets U's row at B and must wait for U at W. Neither can give up. Reading again what was
-//! endorsed, as part of the second visit, helps as little: it comes after the first commit.
+//! Read witnesses cannot make a second visit sound. Suppose T reads W for an endorsement, writes A,
+//! then B, and visits W again. U writes B and has not visited A. If U writes at W between T's
+//! visits, U comes after T's first visit and must come before the second, so U must wait there for
+//! T. T, which is decided, finds U's row at B and must wait for U at W. Neither can give up.
+//! Reading the endorsed values again, as part of the second visit, does not help either: it comes
+//! after the first commit.
 
 use std::collections::HashMap;
 
@@ -57,7 +59,7 @@ impl Analysis<'_> {
         endorsed.collect()
     }
 
-    /// Returns the endorsements that nothing depends on.
+    /// Returns the endorsements without dependents.
     pub(super) fn unused_endorsements(&self) -> impl Iterator<Item = StmtId> + '_ {
         let all = self.flat.statements.iter().enumerate();
         let is_unused = |(index, stmt): &(usize, &Stmt)| {
@@ -85,7 +87,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Returns the endorsements without which the transaction still keeps all rules.
+    /// Returns the endorsements that the transaction does not need to keep all rules.
     pub(super) fn needless_endorsements(&self) -> Vec<StmtId> {
         let live = self.live_endorsements();
         if live.is_empty() {
@@ -105,7 +107,7 @@ impl Analysis<'_> {
         self.without_cycles(needless.collect())
     }
 
-    /// Returns those of the needless endorsements whose removal leaves no cycle among stores.
+    /// Returns the needless endorsements whose removal leaves no cycle among stores.
     fn without_cycles(&self, needless: Vec<StmtId>) -> Vec<StmtId> {
         let has_order = |left_out: &[StmtId]| {
             let flat = without(self.flat.clone(), left_out);
@@ -153,7 +155,7 @@ impl Analysis<'_> {
     }
 
     /// M0404: a value read early decides a branch or loop around an endorsement. If the value has
-    /// changed when the phase itself reads it, the transaction starts over; it can do so up to its
+    /// changed when its own phase reads it, the transaction restarts; it can restart only up to its
     /// first commit.
     pub(super) fn check_agreements(&self, order: &[StoreId], diagnostics: &mut Diagnostics) {
         let written = self.written_stores();
@@ -228,7 +230,7 @@ impl Analysis<'_> {
         for (read, stmt) in self.flat.live_statements().filter(|(id, _)| slice.contains(*id)) {
             let (store, kind) = match &stmt.kind {
                 Kind::Read(access) => (access.store, &access.kind),
-                // The result of a command would be needed before anything may be written.
+                // The result of a command would be needed before any write is allowed.
                 Kind::Write(_) => {
                     diagnostics.push(m0402::render(stmt.span, stmt.span));
                     continue;
@@ -275,7 +277,7 @@ impl Analysis<'_> {
 }
 
 impl Analysis<'_> {
-    /// True if a statement stands in a branch that returns before a later one is reached.
+    /// True if a statement is in a branch that returns before control reaches a later statement.
     fn returns_between(&self, earlier: StmtId, later: StmtId) -> bool {
         let mut inner = earlier;
         for around in self.flat.ancestors(earlier) {
@@ -322,7 +324,7 @@ enum Place {
     Fields(ObjectId),
     /// Anything of a kind.
     Kind(ObjectId),
-    /// All that a command may reach.
+    /// Everything that a command may reach.
     Everything,
     /// Anything in the store.
     Store,

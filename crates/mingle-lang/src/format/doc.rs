@@ -1,7 +1,7 @@
 //! Layout: a document marks possible line breaks, and [`layout`] chooses among them.
 //!
-//! After Wadler's "A prettier printer": a group is laid out on one line if it fits, and else breaks
-//! at each of its own breaks. Comments are part of the document: each one ends its line.
+//! After Wadler's "A prettier printer": a group is laid out on one line if it fits; otherwise it
+//! breaks at each of its own breaks. Comments are part of the document: each comment ends its line.
 
 /// The maximum line width, in columns.
 pub(super) const WIDTH: usize = 100;

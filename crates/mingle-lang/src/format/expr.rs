@@ -5,7 +5,7 @@ use super::doc::Doc;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Init, TypeExpr, TypeKind};
 
 impl Formatter<'_> {
-    /// A name, with the comments before it.
+    /// Formats a name, with the comments before it.
     pub(super) fn ident(&mut self, ident: &Ident, docs: &mut Vec<Doc>) {
         docs.extend(self.comments(ident.span.start));
         docs.push(Doc::text(&*ident.name));
@@ -40,7 +40,7 @@ impl Formatter<'_> {
         docs.push(Doc::text(">"));
     }
 
-    /// An expression as one document.
+    /// Formats an expression as one document.
     pub(super) fn expr(&mut self, expr: &Expr, docs: &mut Vec<Doc>) {
         // Comments before the first token stand outside: they do not break the expression after
         // them.
@@ -132,7 +132,7 @@ impl Formatter<'_> {
         self.expr(inner, docs);
     }
 
-    /// One expression in brackets, which takes no comma.
+    /// Formats one expression in brackets, without a trailing comma.
     fn bracketed(
         &mut self,
         open: &str,
@@ -163,7 +163,7 @@ impl Formatter<'_> {
         self.list(["{", "}"], Doc::Line, elements, close, docs);
     }
 
-    /// A list on one line, or one element a line with a comma after the last.
+    /// Formats a list on one line, or with one element per line and a comma after the last.
     fn list(
         &mut self,
         [open, shut]: [&str; 2],
@@ -204,7 +204,7 @@ impl Formatter<'_> {
         docs.push(Doc::group(vec![Doc::text(open), Doc::indent(inner), edge, Doc::text(shut)]));
     }
 
-    /// A chain of operators that bind equally, each operator before its right side.
+    /// Formats a chain of operators of equal precedence, each operator before its right side.
     fn binary(&mut self, expr: &Expr, docs: &mut Vec<Doc>) {
         let (first, rest) = chain(expr);
         self.expr(first, docs);
@@ -235,7 +235,7 @@ impl Formatter<'_> {
         }
     }
 
-    /// A branch of an `if` that gives a value.
+    /// Formats a branch of an `if` that gives a value.
     fn braced(&mut self, branch: &Expr, docs: &mut Vec<Doc>) {
         docs.extend([Doc::Space, Doc::text("{")]);
         let mut inner = vec![Doc::Line];
@@ -270,7 +270,7 @@ enum Element<'a> {
     Init(&'a Init),
 }
 
-/// The first operand of a chain, and each further one with the operator before it.
+/// Returns the first operand of a chain, and each further operand with the operator before it.
 fn chain(expr: &Expr) -> (&Expr, Vec<(BinaryOp, &Expr)>) {
     let mut rest = Vec::new();
     let ExprKind::Binary(top, ..) = &expr.kind else {

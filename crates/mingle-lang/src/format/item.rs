@@ -140,7 +140,7 @@ impl Formatter<'_> {
         self.type_expr(&param.param_type, docs);
     }
 
-    /// Parameters in parentheses after a name.
+    /// Formats parameters in parentheses after a name.
     fn params(&mut self, name: Span, params: &[Param], docs: &mut Vec<Doc>) {
         let mut inner = vec![Doc::SoftLine];
         for (index, param) in params.iter().enumerate() {
@@ -206,7 +206,7 @@ impl Formatter<'_> {
     }
 }
 
-/// Stores and levels may follow one another without an empty line.
+/// True for stores and levels, which may follow one another without an empty line.
 fn is_short(item: &Item) -> bool {
     matches!(item.kind, ItemKind::Level { .. } | ItemKind::Store(_))
 }

@@ -1,9 +1,9 @@
 //! The formatter: it lays out every program in one way and keeps comments.
 //!
-//! Four columns for each level, lines up to 100 columns, lists that do not fit broken one element
-//! a line, at most one empty line in a row. Tokens are written as they stand in the source;
-//! comments stay between the tokens that they stand between, except that they move past a comma,
-//! semicolon or opening brace so as not to tear it off.
+//! The layout has four columns for each level and lines up to 100 columns. A list that does not fit
+//! has one element per line. At most one empty line stands in a row. Tokens are written as in the
+//! source. Comments keep their place between tokens, except that a comment moves past a comma,
+//! semicolon or opening brace so that it does not separate it from the token before.
 
 mod doc;
 mod expr;
@@ -42,12 +42,12 @@ struct Formatter<'a> {
 }
 
 impl Formatter<'_> {
-    /// The comments up to a token, within a statement or item.
+    /// Returns the comments up to a token, within a statement or item.
     fn comments(&mut self, token: u32) -> Vec<Doc> {
         self.collect(token, Self::comment)
     }
 
-    /// The comments up to a token that they may document.
+    /// Returns the comments up to a token that they may document.
     fn doc_comments(&mut self, token: u32) -> Vec<Doc> {
         self.collect(token, |this, comment, trails| this.before_docs(comment, token, trails))
     }
@@ -55,7 +55,7 @@ impl Formatter<'_> {
     fn collect(&mut self, token: u32, doc: impl Fn(&Self, Trivia, bool) -> Doc) -> Vec<Doc> {
         let mut docs = Vec::new();
         while let Some(comment) = self.take_comment(token) {
-            // Of two comments only the first can end a line.
+            // If two comments follow each other, only the first can end a line.
             let trails = docs.is_empty() && self.is_trailing(comment);
             docs.push(doc(self, comment, trails));
         }
@@ -79,7 +79,7 @@ impl Formatter<'_> {
         docs
     }
 
-    /// The comments before a closing brace, each on its line.
+    /// Returns the comments before a closing brace, each on its line.
     fn last_comments(&mut self, close: u32, start: LineStart) -> Vec<Doc> {
         let mut start = start;
         let mut docs = Vec::new();
@@ -142,13 +142,13 @@ impl Formatter<'_> {
         line_starts(between.as_bytes()).count() > 1
     }
 
-    /// The text of a token.
+    /// Returns the text of a token.
     fn token(&self, token: u32) -> Doc {
         Doc::text(self.source.token_text(token))
     }
 
-    /// Returns the token that closes a bracketed list whose last element is `last`, or that is
-    /// empty.
+    /// Returns the token that closes a bracketed list, which is empty or has `last` as its last
+    /// element.
     fn close_after(&self, last: Span) -> u32 {
         let is_comma = self.source.token_text(last.end) == ",";
         last.end + u32::from(is_comma)

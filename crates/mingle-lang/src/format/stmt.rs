@@ -86,8 +86,8 @@ impl Formatter<'_> {
         docs.push(Doc::text(";"));
     }
 
-    /// The head of a statement up to its brace, which stands on its own line after a condition
-    /// of several lines.
+    /// Formats the head of a statement up to its brace, which stands on its own line after a
+    /// condition of several lines.
     fn head(&mut self, head: &Expr, docs: &mut Vec<Doc>) {
         if matches!(head.kind, ExprKind::Binary(..) | ExprKind::Endorse { .. }) {
             docs.extend(self.comments(head.span.start));

@@ -14,7 +14,7 @@ fn formatted(text: &str) -> String {
     format(&source, &program)
 }
 
-/// The tree as text, without the spans.
+/// Returns the tree as text, without the spans.
 fn shape(source: &Source) -> String {
     let (program, diagnostics) = parse(source);
     assert_eq!(diagnostics, [], "{}", source.text);
@@ -29,7 +29,8 @@ fn shape(source: &Source) -> String {
     shape + rest
 }
 
-/// The comments in order, without their slashes: one that moves no longer documents anything.
+/// Returns the comments in order, without their slashes: a doc comment that moves becomes a plain
+/// comment.
 fn comments(source: &Source) -> Vec<&str> {
     let texts = source.trivia.iter().map(|comment| source.trivia_text(*comment));
     texts.map(|text| text.trim_start_matches('/')).collect()
@@ -47,7 +48,7 @@ fn check_rules(text: &str) {
     assert!(once.lines().all(|line| line.trim_end() == line), "{once}");
 }
 
-/// The source and its formatted text.
+/// Checks a source, and returns it and its formatted text.
 fn check(text: &str) -> String {
     check_rules(text);
     format!("{text}\n--- formatted ---\n{}", formatted(text))

@@ -1,4 +1,4 @@
-//! The declarations of a program, as its tree has them.
+//! The declarations in a program's syntax tree.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use mingle_model::Name;
 use super::{Declaration, Kind, Record};
 use crate::syntax::ast::{self, Ident, ItemKind, Param, TypeExpr, TypeKind};
 
-/// All declarations, by the token that names them.
+/// Returns all declarations, by the token that names them.
 pub(super) fn declarations(tree: &ast::Program, record: &Record) -> BTreeMap<u32, Declaration> {
     let mut found = Found::default();
     for item in &tree.items {
@@ -30,7 +30,7 @@ pub(super) fn declarations(tree: &ast::Program, record: &Record) -> BTreeMap<u32
     found.all
 }
 
-/// Uses of members and levels: from their tokens to those of their declarations.
+/// Returns the uses of members and levels, as pairs of the use's token and its declaration's token.
 pub(super) fn members(tree: &ast::Program, record: &Record) -> Vec<(u32, u32)> {
     let mut declared: HashMap<(&Name, &Name), u32> = HashMap::new();
     let mut levels: HashMap<&Name, u32> = HashMap::new();
@@ -50,7 +50,7 @@ pub(super) fn members(tree: &ast::Program, record: &Record) -> Vec<(u32, u32)> {
             _ => continue,
         };
         for name in names {
-            // Of two with one name, the first one counts.
+            // If two have the same name, the first one counts.
             declared.entry((&owner.name, &name.name)).or_insert(name.span.start);
         }
     }
@@ -154,7 +154,7 @@ fn signature(word: &str, name: &Ident, params: &[Param], result: Option<&TypeExp
     format!("{word} {}({params}){result}", name.name)
 }
 
-/// A type as it is written.
+/// Returns a type as written.
 fn type_text(written: &TypeExpr) -> String {
     match &written.kind {
         TypeKind::Named(name) => name.to_string(),

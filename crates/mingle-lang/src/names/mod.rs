@@ -89,23 +89,23 @@ impl std::fmt::Display for Typed {
 pub struct Names {
     /// The declarations by the token that names them.
     declarations: BTreeMap<u32, Declaration>,
-    /// From the token of a use to that of its declaration.
+    /// Each use's token, with its declaration's token.
     uses: BTreeMap<u32, u32>,
     /// The uses of built-ins, by token.
     builtin: BTreeMap<u32, String>,
     /// Types of expressions, by their end and start.
     types: BTreeMap<(u32, u32), Typed>,
-    /// The checked program; complete only for transactions that are good.
+    /// The checked program; complete only for transactions without mistakes.
     pub(crate) program: hir::Program,
     /// For each transaction of `program`, true if it is free of mistakes.
     pub(crate) good: Vec<bool>,
-    /// The places of its transactions, in order.
+    /// The places of the transactions of `program`, in order.
     transactions: Vec<(Span, usize)>,
 }
 
 impl Names {
-    /// Resolves the names of a program that was parsed; `is_broken` says whether parts of it
-    /// could not be read.
+    /// Resolves the names of a parsed program. `is_broken` is true if parts of it could not be
+    /// read.
     ///
     /// # Examples
     ///
@@ -281,7 +281,7 @@ impl Names {
     }
 }
 
-/// A name that can follow the point after an expression.
+/// A name that can follow the dot after an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its kind; a built-in operation counts as an operation.

@@ -19,16 +19,16 @@ pub(crate) struct Bound {
 /// The resolved names, by token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
-    /// From the token of a use to that of the declaration.
+    /// Each use's token, with its declaration's token.
     pub(crate) uses: BTreeMap<u32, u32>,
     /// Uses of fields and keys: the object or struct, and the name.
     pub(crate) members: BTreeMap<u32, (Name, Name)>,
     /// Uses of levels.
     pub(crate) levels: BTreeMap<u32, Name>,
     pub(crate) builtin: BTreeMap<u32, String>,
-    /// By end and start.
+    /// Types of expressions, by their end and start.
     pub(crate) types: BTreeMap<(u32, u32), Typed>,
-    /// By the token that names them.
+    /// Variables, by the token that names them.
     pub(crate) variables: BTreeMap<u32, Bound>,
 }
 

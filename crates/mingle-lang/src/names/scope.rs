@@ -3,8 +3,8 @@
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Block, Else, Ident, ItemKind, Stmt, StmtKind};
 
-/// The variables that can be named just before a token, the innermost last: those of the function
-/// or transaction around it that are declared before.
+/// Returns the variables that can be named just before a token, the innermost last: the variables
+/// declared earlier in the surrounding function or transaction.
 ///
 /// # Examples
 ///

@@ -8,7 +8,7 @@ fn names(text: &str) -> (Source, Names) {
     (source, names)
 }
 
-/// The token that is the `nth` with this text, from 0.
+/// Returns the `nth` token with this text, counted from 0.
 fn token(source: &Source, text: &str, nth: usize) -> u32 {
     let tokens = 0..source.tokens.len() as u32;
     tokens.filter(|token| source.token_text(*token) == text).nth(nth).expect("it is there")

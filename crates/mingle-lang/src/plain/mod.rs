@@ -48,7 +48,7 @@ impl From<Abort> for Stop {
 ///
 /// # Errors
 ///
-/// Why it aborted.
+/// The reason for the abort.
 pub fn run(
     program: &Program,
     transaction: &Transaction,
@@ -62,12 +62,12 @@ pub fn run(
     run_with(program, transaction, arguments, state, (now, seed, steps_max), outside)
 }
 
-/// Like [`run`], with inputs from outside of the program: the time, the seed, the bound on steps,
-/// the operations of stores, and the endorsed values.
+/// Runs a transaction as [`run`] does, with inputs from outside of the program: the time, the seed,
+/// the bound on steps, the operations of stores, and the endorsed values.
 ///
 /// # Errors
 ///
-/// Why it aborted.
+/// The reason for the abort.
 pub fn run_with(
     program: &Program,
     transaction: &Transaction,

@@ -15,7 +15,7 @@ pub struct State {
 /// One object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectState {
-    /// Its fields by index, those that were written.
+    /// Its written fields, by index.
     pub fields: BTreeMap<u16, FieldState>,
 }
 
@@ -35,7 +35,7 @@ pub enum FieldState {
 }
 
 impl State {
-    /// The objects that exist.
+    /// Returns the objects that exist.
     pub fn objects(&self) -> impl Iterator<Item = (&Ref, &ObjectState)> {
         self.objects.iter()
     }
@@ -45,7 +45,7 @@ impl State {
         self.objects.contains_key(object)
     }
 
-    /// A field that was written.
+    /// Returns a field, if it was written.
     pub fn field(&self, object: &Ref, field: u16) -> Option<&FieldState> {
         self.objects.get(object)?.fields.get(&field)
     }
@@ -73,7 +73,8 @@ impl State {
         }
     }
 
-    /// The state of a collection, empty where nothing was written; the object exists from now on.
+    /// Returns the state of a collection, empty if it was never written; the object exists from now
+    /// on.
     pub fn collection(
         &mut self,
         object: &Ref,
@@ -128,18 +129,18 @@ impl State {
         }
     }
 
-    /// This state with only the objects of some kinds.
+    /// Returns this state with only the objects of some kinds.
     pub fn only(&self, keep: impl Fn(&str) -> bool) -> Self {
         let kept = self.objects.iter().filter(|(object, _)| keep(object.kind()));
         Self { objects: kept.map(|(object, state)| (object.clone(), state.clone())).collect() }
     }
 
-    /// Adds the objects of another state, which has none of the same.
+    /// Adds the objects of another state, which must have no object in common with this one.
     pub fn join(&mut self, other: Self) {
         self.objects.extend(other.objects);
     }
 
-    /// This state without the traces of empty collections, which no read can see.
+    /// Returns this state without the traces of empty collections, which no read can see.
     pub fn normal(&self) -> Self {
         let mut normal = self.clone();
         for object in normal.objects.values_mut() {

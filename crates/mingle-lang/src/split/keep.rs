@@ -233,9 +233,9 @@ impl Keeping<'_> {
 }
 
 impl Keeping<'_> {
-    /// True if a `return` ends this phase. Reads for an endorsement run even if the program returns
-    /// before them, unless this phase already knows of the `return`: its condition may be known
-    /// only later.
+    /// True if a `return` ends this phase. A phase before an endorsement heeds a `return` only if it
+    /// already knows all conditions around it: they may be known only in a later phase, and until
+    /// then the reads for the endorsement run regardless.
     fn is_due(&self, id: StmtId, phase: usize) -> bool {
         let mut around = self.flat.ancestors(id);
         !self.phases.phases[phase].before_endorsement

@@ -99,8 +99,7 @@ impl Waiting {
         self.pending.get(&slot).is_none_or(|count| *count == 0)
     }
 
-    /// Marks the slots that an item assigns as assigned, and makes the items that waited for them
-    /// ready.
+    /// Counts an item's assignments as done, and readies the items that waited only for them.
     fn done(&mut self, items: &[Item], index: usize) {
         for slot in &items[index].assigns {
             let Some(count) = self.pending.get_mut(slot) else { continue };

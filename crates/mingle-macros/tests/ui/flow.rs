@@ -1,4 +1,4 @@
-//! A flow is told with its path.
+//! A flow is reported with its path.
 
 mingle_macros::program! {
     store contests: linearizable;

@@ -1,4 +1,4 @@
-//! What Rust has and the language has not.
+//! Syntax that Rust has and the language does not have.
 
 mingle_macros::program! {
     store a: causal;

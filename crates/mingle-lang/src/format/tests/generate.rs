@@ -1,6 +1,6 @@
 //! Random programs that parse, as tokens. Their meaning does not matter here.
 
-/// A program's tokens; each choice is taken from `choices`, and 0 when they run out.
+/// Returns a program's tokens; each choice is taken from `choices`, and is 0 after its end.
 pub(super) fn program(choices: Vec<u16>) -> Vec<String> {
     let mut generator = Generator { choices: choices.into_iter(), tokens: Vec::new(), depth: 0 };
     for _ in 0..generator.choose(6) {
@@ -9,7 +9,8 @@ pub(super) fn program(choices: Vec<u16>) -> Vec<String> {
     generator.tokens
 }
 
-/// The tokens with blanks, line breaks and comments between any two, as `blanks` says, in turn.
+/// Returns the text of the tokens, with blanks, line breaks and comments between them, chosen by
+/// `blanks` in turn.
 pub(super) fn spaced(tokens: &[String], blanks: &[u8]) -> String {
     let mut text = String::new();
     let mut blanks = blanks.iter().cycle();

@@ -361,8 +361,7 @@ impl Parser<'_> {
 
     /// True if the brace after a name holds fields.
     ///
-    /// In a head, an empty brace is the body; a body that looks like fields could only be a
-    /// mistake.
+    /// In a head, empty braces are the body; braces that hold fields are a mistake there in any case.
     fn is_struct_value(&self, braces: Braces) -> bool {
         match (self.kind_ahead(1), self.kind_ahead(2)) {
             (TokenKind::Ident, TokenKind::Punct(Punct::Colon)) => true,
