@@ -1,6 +1,6 @@
 "use strict";
 
-// What a client keeps of its session, and who it is. Neither outlives the page.
+// The client's session and its API token. Both end with the page.
 let session = null;
 const tokenField = document.getElementById("token");
 const status = document.getElementById("status");
@@ -19,8 +19,8 @@ function headers(more) {
   return all;
 }
 
-// What is text is typed as it is, all else as JSON. What does not parse is left to the server, which
-// says what it expected.
+// Text is typed without quotes, all other values as JSON. A value that does not parse is sent
+// unchanged, and the server's error names the expected type.
 function argument(text, isText) {
   if (isText) return text;
   try {

@@ -32,7 +32,7 @@ try:
 except ExistsError:
     pass
 
-# A key makes one call of many.
+# Repeated calls with one key take effect once.
 once = Options(idempotency_key="once")
 assert client.deposit(source, 100, options=once) == 100
 assert client.deposit(source, 100, options=once) == 100
@@ -47,7 +47,7 @@ try:
 except RequireError as error:
     assert (error.require_code, str(error)) == ("too_low", "the balance is too low")
 
-# What one call has written, the next ones of its session see; so do those side by side.
+# Later calls of a session see the writes of earlier ones, even if those ran concurrently.
 early = client.deposit(source, 1, until="accounts")
 assert (early.result, early.follows) == (101, ())
 with ThreadPoolExecutor(12) as pool:

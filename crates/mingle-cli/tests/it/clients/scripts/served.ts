@@ -1,4 +1,4 @@
-// What a server of a program does.
+// The answers of a real server.
 
 import assert from "node:assert/strict";
 
@@ -12,7 +12,7 @@ const [from, to] = [await client.openAccount("1", ana), await client.openAccount
 assert.ok(from.equals(new Account("1")));
 await assert.rejects(client.openAccount("1", ana), (error: MingleError) => error.code === "exists");
 
-// A key makes one call of many.
+// Repeated calls with one key take effect once.
 const once = { idempotencyKey: "once" };
 assert.equal(await client.deposit(from, 100, once), 100n);
 assert.equal(await client.deposit(from, 100, once), 100n);
@@ -22,7 +22,7 @@ await assert.rejects(
   (error) => error instanceof RequireError && error.requireCode === "too_low" && error.message === "the balance is too low",
 );
 
-// What one call has written, the next ones of its session see; so do those side by side.
+// Later calls of a session see the writes of earlier ones, even if those ran concurrently.
 const { result, follows } = await client.deposit(from, 1, { until: "accounts" });
 assert.deepEqual([result, follows], [101n, []]);
 const transfers = Array.from({ length: 12 }, () => client.transfer(from, to, 1));

@@ -15,7 +15,7 @@ assert client.session.token in ("t1, t2", "t2, t1"), client.session.token
 client.add_post(rust, "three")
 assert client.session.token == "t3"
 client.add_post(rust, "four")
-# An answer without a token leaves what there was.
+# An answer without a token keeps the earlier tokens.
 client.add_post(rust, "five")
 assert client.session.token == "t4"
 kept = Session(" kept ")

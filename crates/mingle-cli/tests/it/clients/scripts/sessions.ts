@@ -1,4 +1,4 @@
-// What a session keeps of calls, one after another and side by side.
+// The tokens that a session keeps of calls, sequential and concurrent ones.
 
 import assert from "node:assert/strict";
 
@@ -12,7 +12,7 @@ assert.ok(["t1, t2", "t2, t1"].includes(client.session.token), client.session.to
 await client.addPost(rust, "three");
 assert.equal(client.session.token, "t3");
 await client.addPost(rust, "four");
-// An answer without a token leaves what there was.
+// An answer without a token keeps the earlier tokens.
 await client.addPost(rust, "five");
 assert.equal(client.session.token, "t4");
 const kept = new Session(" kept ");

@@ -45,7 +45,7 @@ for (const half of [0.1, Infinity, -Infinity, NaN, 5e-324]) {
 assert.ok((await client.flip(new Flag(false))).equals(new Flag(true)));
 assert.ok(Object.is(await client.half(new Number_(1), -0), -0));
 
-// What cannot be sent exactly is refused before anything is sent; what is no value of its type, too.
+// A value that cannot be sent exactly, or is not of its type, is refused before it is sent.
 const unsafe = [1.5, 2 ** 53, -(2 ** 53), NaN, Infinity, 2n ** 63n, -(2n ** 63n) - 1n];
 for (const wrong of unsafe) {
   await assert.rejects(client.class(wrong, 0, 0), RangeError);
