@@ -6,15 +6,16 @@ use mingle_lang::hir::StoreId;
 use crate::binding::Binding;
 use crate::open::{OpenError, check_store};
 
-/// Checks a binding against a program, as opening a database does first: that it names nothing which
-/// the program has not and binds all of its stores, that transactions which are said not to conflict can
-/// do without, and whatever each engine would refuse without asking a server.
+/// Checks a binding against a program, with the checks that opening a database begins with. The
+/// binding must name only stores and operations of the program and bind all of its stores;
+/// transactions that it declares free of conflicts must be safe without them; and each engine must
+/// accept its part, as far as it can tell without asking a server.
 ///
-/// Gives notes for the person who set it up, a sentence each.
+/// Returns notes for the operator, one sentence each.
 ///
 /// # Errors
 ///
-/// As [`crate::Database::open`], with what was found and expected.
+/// As [`crate::Database::open`]; the error says which value was found and which was expected.
 ///
 /// # Examples
 ///
@@ -47,7 +48,7 @@ pub fn check_binding(program: &Program, binding: &Binding) -> Result<Vec<String>
     Ok(notes)
 }
 
-/// Checks that the binding names nothing which the program has not.
+/// Checks that the binding names only stores and operations of the program.
 pub(crate) fn check_names(program: &Program, binding: &Binding) -> Result<(), OpenError> {
     for (name, bound) in &binding.stores {
         let Some(store) = program.checked.stores.iter().find(|store| *store.name == **name) else {
@@ -71,8 +72,8 @@ pub(crate) fn check_names(program: &Program, binding: &Binding) -> Result<(), Op
     Ok(())
 }
 
-/// Checks that every store is bound, once any is: one that was forgotten would become a file of its
-/// own.
+/// Checks that the binding names every store, if it names any: a forgotten store would otherwise
+/// silently become an embedded store.
 pub(crate) fn check_all_bound(program: &Program, binding: &Binding) -> Result<(), OpenError> {
     if binding.stores.is_empty() {
         return Ok(());

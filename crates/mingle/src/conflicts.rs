@@ -1,5 +1,5 @@
-//! Which transactions conflict at a store, as its binding says: whether the program has them, and what
-//! those must not do that may commit without having seen each other.
+//! Checks the `conflicts` key of a binding: the program must have the listed transactions, and two
+//! transactions that are not listed must be safe if both commit without seeing each other.
 
 use mingle_lang::changes::Changes;
 use mingle_lang::hir::StoreId;
@@ -9,7 +9,7 @@ use mingle_model::Level;
 use crate::binding::{Binding, ConflictPairs, Engine};
 use crate::open::OpenError;
 
-/// Checks the conflicts that a binding declares, and gives a note for each store that declares some.
+/// Checks the conflicts that a binding declares; returns a note for each store that declares some.
 pub(crate) fn check_conflicts(
     program: &Program,
     binding: &Binding,
@@ -82,7 +82,7 @@ fn check_name(program: &Program, visiting: &[&Plan], store: &str, name: &str) ->
     Some(format!("the program has no transaction {name}; those that visit {store} are {known}"))
 }
 
-/// A sentence for each pair that is not listed and has to be.
+/// Returns a sentence for each pair that must be listed and is not.
 fn clashes(
     program: &Program,
     store: StoreId,
@@ -142,7 +142,7 @@ mod tests {
         transaction look(account: ref Account) -> int { return account.balance.value(); }
         transaction tell(feed: ref Feed) { feed.lines.append(\"x\"); }";
 
-    /// All that has to be listed.
+    /// All pairs that must be listed.
     const ALL: &str = "[\"rename\", \"rename\"], [\"open\", \"open\"], [\"double\", \"double\"],
         [\"double\", \"deposit\"], [\"withdraw\", \"double\"], [\"close\", \"deposit\"],
         [\"close\", \"withdraw\"], [\"close\", \"rename\"], [\"close\", \"open\"],

@@ -25,11 +25,11 @@ pub const SHOWN_MAX: usize = 100;
 /// A program over its stores.
 pub struct Database {
     pub(crate) runtime: Arc<Runtime>,
-    /// Whether what earlier processes have left is being finished.
+    /// True while this process finishes transactions that earlier processes left.
     pub(crate) is_catching_up: Arc<AtomicBool>,
     warnings: Vec<String>,
     scope: SessionScope,
-    /// Stores that can do more than others, by engine.
+    /// Stores with functions beyond [`mingle_store::DataStore`], by engine.
     #[cfg_attr(not(any(feature = "embedded", feature = "postgres")), allow(dead_code))]
     pub(crate) known: Known,
 }
@@ -38,9 +38,9 @@ impl Database {
     /// Opens the stores of a program: in `folder`, or in memory. Must be called on a tokio
     /// runtime, on which transactions then run.
     ///
-    /// A folder belongs to one process at a time, so where all stores are in it, whatever is
-    /// unfinished was left by one that is gone: it is finished in the background, beginning at
-    /// once. Elsewhere that is done as soon as the other process gives no sign of life.
+    /// A folder belongs to one process at a time. If all stores are in the folder, every unfinished
+    /// transaction was left by a process that has ended; this process starts to finish them at once, in
+    /// the background. Otherwise it does so as soon as the other process gives no sign of life.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Database {
         Self::open_in(program, binding, folder, Arc::new(TokioWorld::new())).await
     }
 
-    /// As [`Database::open`], in a world of the caller's.
+    /// As [`Database::open`], in a world that the caller supplies.
     ///
     /// # Errors
     ///
@@ -67,8 +67,8 @@ impl Database {
         Self::open_wrapped(program, binding, folder, world, |_, store| store).await
     }
 
-    /// As [`Database::open_in`], with something around each store: faults, counters, a recorder
-    /// of histories. `wrap` is given the store's name.
+    /// As [`Database::open_in`]; `wrap` receives each store with its name and can wrap it: with faults,
+    /// counters, or a recorder of histories.
     ///
     /// # Errors
     ///
@@ -88,8 +88,8 @@ impl Database {
         Ok(database)
     }
 
-    /// As [`Database::open_wrapped`], but what others have left stays as it is until
-    /// [`Database::recover`] is called, or a transaction meets it.
+    /// As [`Database::open_wrapped`], but transactions that other processes left stay as they are until
+    /// [`Database::recover`] is called, or a transaction meets them.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Database {
         Self::open_stores(program, binding, (folder, false), world, wrap).await
     }
 
-    /// Opens the stores; those that are away may be left out.
+    /// Opens the stores; the flag beside the folder allows leaving out stores that are away.
     pub(crate) async fn open_stores(
         program: Arc<Program>,
         binding: &Binding,
@@ -137,8 +137,8 @@ impl Database {
         Ok(Self { warnings, scope, known, ..Self::over(runtime) })
     }
 
-    /// A database over stores that are open. Whether it looks for what others have left is up to
-    /// the caller: [`Runtime::start_sweeps`].
+    /// A database over open stores. The caller decides whether it looks for transactions that other
+    /// processes left, by [`Runtime::start_sweeps`].
     pub fn over(runtime: Arc<Runtime>) -> Self {
         Self {
             runtime,
@@ -149,26 +149,26 @@ impl Database {
         }
     }
 
-    /// What sessions of this program over these stores belong to: a key in this scope refuses tokens of
-    /// others. Changed transactions leave it as it is.
+    /// The scope of sessions of this program over these stores. A key made for this scope refuses the
+    /// tokens of other scopes. Changes of transactions do not change the scope.
     pub fn session_scope(&self) -> SessionScope {
         self.scope
     }
 
-    /// What the program declares of a store, without bodies of operations.
+    /// The program's declarations for a store, without bodies of operations.
     pub fn store_schema(&self, store: StoreId) -> mingle_store::StoreSchema {
         store_schema(self.program(), store, &StoreBinding::default())
     }
 
-    /// What its user should know of the stores as they are set up, a sentence each: what a server
-    /// could lose, and what could refuse a write once the transaction is committed elsewhere.
+    /// Warnings about the setup of the stores, one sentence each: data that a server could lose, and
+    /// constraints that could refuse a write after the transaction has committed elsewhere.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
     /// The stores that cannot serve, as far as this process knows without asking a server: an error for
-    /// each whose disk has failed. Such a store opens its file again, at most once a second, when it is
-    /// used or asked here.
+    /// each store whose disk has failed. Such a store tries to open its file again, at most once a
+    /// second, when a call uses it or this function is called.
     pub async fn failed_stores(&self) -> Vec<mingle_store::StoreError> {
         let mut failed = Vec::new();
         for index in 0..self.program().checked.stores.len() {
@@ -178,8 +178,8 @@ impl Database {
         failed
     }
 
-    /// The stores and replicas that do not answer this process at present: calls that have to visit one are
-    /// refused before they write anything, and it is asked again every second.
+    /// The stores and replicas that do not answer this process at present. Calls that must visit one are
+    /// refused before they write anything; this process asks it again every second.
     ///
     /// # Examples
     ///
@@ -194,8 +194,8 @@ impl Database {
         self.runtime.away()
     }
 
-    /// Lets a session go on without what was lost with data centers that were given up, and says what
-    /// that is. Until then its calls are refused where they would need it. Nothing is done again.
+    /// Lets a session go on without the transactions that were lost with data centers that were given
+    /// up, and returns them. Before this, calls that need them are refused. Nothing is done again.
     ///
     /// # Examples
     ///
@@ -228,7 +228,7 @@ impl Database {
         self.runtime.accept_losses(session)
     }
 
-    /// What a session has seen that was lost with data centers that were given up.
+    /// The lost transactions that a session has seen: those lost with data centers that were given up.
     pub fn losses(&self, session: &Session) -> Vec<mingle_runtime::Loss> {
         self.runtime.losses(session)
     }
@@ -257,8 +257,8 @@ impl Database {
         self.submit(Call { session, ..Call::new(transaction, arguments) }).await
     }
 
-    /// Calls a transaction, with all that can be said of a call: with [`Call::until`] the caller
-    /// has its result as soon as that store, and all before it, have committed.
+    /// Calls a transaction with all options of a call. With [`Call::until`] the caller gets the result
+    /// as soon as that store, and all stores before it, have committed.
     ///
     /// # Errors
     ///
@@ -267,12 +267,12 @@ impl Database {
         self.runtime.call(call).await
     }
 
-    /// Arguments from their text: `string`, `time` and refs with a string key as they are, all
-    /// else as JSON.
+    /// Parses arguments: the texts of `string`, `time` and refs with a string key are taken as they
+    /// are, all others are read as JSON.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`], with what was expected.
+    /// [`Error::Misuse`], which says which value was expected.
     pub fn arguments<'a>(
         &self,
         transaction: &str,
@@ -311,7 +311,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// What was expected and found.
+    /// A message with the expected and the found value.
     pub fn read_text(&self, text: &str, value_type: &Type) -> Result<Value, String> {
         let schema = self.program().schema();
         let json_value = || mingle_model::parse_json(text.as_bytes());
@@ -319,7 +319,7 @@ impl Database {
             Type::String => json::read_string(text),
             Type::Time => Time::parse(text).map(Value::Time),
             Type::Ref(name) if has_string_key(schema, name) => {
-                // A key that is written as JSON is meant as JSON.
+                // A key written as JSON is read as JSON.
                 match json_value() {
                     Ok(Json::String(key)) => self.ref_of(name, &key),
                     _ => self.ref_of(name, text),
@@ -340,7 +340,7 @@ impl Database {
             .map_err(|error| error.to_string())
     }
 
-    /// The result of a call as JSON; null where there is none.
+    /// The result of a call as JSON; null if there is none.
     pub fn result_json(&self, transaction: &str, report: &CallReport) -> Json {
         let result_type = self.program().plan(transaction).and_then(|plan| plan.result.clone());
         match (&report.result, result_type) {
@@ -375,8 +375,8 @@ impl Database {
         }
     }
 
-    /// An object's fields as JSON, null if it does not exist. Of a collection the first `limit`
-    /// elements are shown, of a log the last.
+    /// An object's fields as JSON; null if the object does not exist. A collection is cut to its first
+    /// `limit` elements, a log to its last `limit`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Data centers of the embedded engine, which are in this process.
+//! Data centers of the embedded engine in this process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use mingle_store_embedded::{DatacenterState, GeoStore};
 use crate::database::Database;
 
 impl Database {
-    /// The data centers of a store that has several in this process: to stop one and see what stays
-    /// available.
+    /// The data centers of a store that has several in this process. Use it to stop one and see which
+    /// calls stay available.
     ///
     /// # Examples
     ///
@@ -43,8 +43,8 @@ impl Database {
         &self.known.geo
     }
 
-    /// Where a session goes on whose data center was given up: at the first one that runs. None if its own
-    /// was not given up, or no other runs.
+    /// The first running data center, as a replacement for the session's data center that was given up.
+    /// None if the session's data center was not given up, or no other runs.
     pub fn stands_in_for(&self, session: &Session) -> Option<Name> {
         let replica = session.replica()?;
         let mut given_up = self.known.geo.values().filter(|geo| geo.departed().contains(&replica));

@@ -7,19 +7,19 @@ use crate::database::Database;
 
 impl Database {
     /// Calls a transaction inside one that the application has begun itself, at the PostgreSQL database
-    /// of the store that the call writes first: what it writes there, and all that is needed to finish
-    /// it at the other stores, takes effect if the application commits, and together with what it has
-    /// written itself. The rest follows then: see [`Inside::follow`].
+    /// of the store that the call writes first. The call's writes there, and the records that finish it
+    /// at the other stores, take effect together with the application's own writes when the application
+    /// commits. The other stores follow then: see [`Inside::follow`].
     ///
-    /// The application's transaction has to be `SERIALIZABLE`. If this fails, or is dropped, it is as it
-    /// was before.
+    /// The application's transaction must be `SERIALIZABLE`. If this function fails, or its future is
+    /// dropped, the application's transaction is as it was before.
     ///
     /// # Errors
     ///
     /// [`Error::Misuse`] when the call does not write first at a store in PostgreSQL, or the
     /// application's transaction is at another database, or at a weaker level. A conflict, which is
-    /// [retryable](Error::is_retryable), means that only a new transaction of the application's can
-    /// succeed. Else see [`Error`].
+    /// [retryable](Error::is_retryable), means that the application must begin a new transaction to
+    /// succeed. Otherwise see [`Error`].
     pub async fn call_inside(
         &self,
         call: Call,

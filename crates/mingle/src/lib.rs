@@ -1,20 +1,20 @@
 //! Mixed-consistency transactions: connect a program to its stores, and call it.
 //!
-//! - [`binding`]: `mingle.toml`, which says what engine each store is;
+//! - [`binding`]: `mingle.toml`, which names the engine of each store;
 //! - [`database`]: a program over its stores; `check` compares a binding with a program, `open`
 //!   opens the stores; `datacenters`: data centers in this process;
-//! - [`migration`]: what the tables of its stores still need;
-//! - [`recovery`]: what is not finished yet; `inside`: calls inside a transaction of the application's;
-//! - [`typed`]: what [`program!`] generates builds upon this.
+//! - [`migration`]: the tables and columns that its stores still need;
+//! - [`recovery`]: unfinished transactions; `inside`: calls inside a transaction of the application;
+//! - [`typed`]: the base of the code that [`program!`] generates.
 //!
-//! Each engine is a feature: `embedded`, which is on unless it is turned off, `postgres`, `redis`,
-//! `cassandra`, and `worker` for stores behind a worker. `sqlx` adds calls inside transactions that the
-//! application has begun with sqlx, `cassandra-tls` encrypted connections to Cassandra.
+//! Each engine is a feature: `embedded` (on by default), `postgres`, `redis`, `cassandra`, and `worker`
+//! for stores behind a worker. `sqlx` adds calls inside transactions that the application has begun with
+//! sqlx; `cassandra-tls` adds encrypted connections to Cassandra.
 //!
 //! # Examples
 //!
-//! [`program!`] makes a program a part of the crate, with types; the chapter `docs/rust.md` of the book tells
-//! all of it.
+//! [`program!`] makes a program a part of the crate, with types; see the chapter `docs/rust.md` of the
+//! book.
 //!
 //! ```
 //! mod bank {
@@ -36,7 +36,7 @@
 //! # });
 //! ```
 //!
-//! A program may also be read while the application runs.
+//! An application can also load a program at run time.
 //!
 //! ```
 //! use mingle::{Binding, Database};
@@ -58,8 +58,8 @@
 //! # });
 //! ```
 //!
-//! A [`Session`] is one client: its transactions see what it has seen and written before, at
-//! whichever replica and by whichever server. Between two requests a client keeps it as text.
+//! A [`Session`] is one client: its transactions see all that it has seen and written before, at any
+//! replica and through any server. Between two requests a client keeps the session as text.
 //!
 //! ```
 //! use mingle::{Binding, Database, Session, SessionKey};
@@ -134,12 +134,12 @@ pub use mingle_store_embedded::{Admitted, DatacenterState, DatacenterStatus, Geo
 pub use mingle_store_postgres::HostTransaction;
 pub use open::OpenError;
 
-/// The chapter of the book, whose examples run.
+/// The chapter of the book; its examples run as doc-tests.
 #[cfg(all(doctest, feature = "postgres", feature = "sqlx"))]
 #[doc = include_str!("../chapter.md")]
 struct Chapter;
 
-/// Checks and splits a program.
+/// Checks a program and splits its transactions into phases.
 ///
 /// # Errors
 ///

@@ -113,7 +113,7 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<CassandraConfig, Bi
     Ok(config)
 }
 
-/// Returns the meaning of a word, if one is written.
+/// Returns the meaning of a word; none if no word is given.
 fn one_of<T: Copy>(
     keys: &Keys<'_>,
     (key, written): (&str, &Option<String>),

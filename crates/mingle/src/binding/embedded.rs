@@ -10,10 +10,10 @@ use serde::Deserialize;
 use super::keys::Keys;
 use super::{BindingError, Engine, StoreBinding};
 
-/// A store has at most so many replicas.
+/// The largest number of replicas of a store.
 const REPLICAS_MAX: usize = 64;
 
-/// A store has at most so many data centers.
+/// The largest number of data centers of a store.
 const DATACENTERS_MAX: usize = mingle_store_embedded::DATACENTERS_MAX;
 
 /// A store of the embedded engine.
@@ -146,7 +146,7 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, Bi
     Ok(bound)
 }
 
-/// What a store that lives with another one says of itself would be said twice.
+/// Refuses keys of a store that repeat or contradict the store with which it shares an engine.
 fn check_alone(keys: &Keys<'_>, written: &Written) -> Result<(), BindingError> {
     let also = [
         ("replicas", written.replicas.is_some()),
@@ -163,11 +163,11 @@ fn check_alone(keys: &Keys<'_>, written: &Written) -> Result<(), BindingError> {
     }
 }
 
-/// Gives stores that live with another one its data centers.
+/// Gives each store that names another store in `with` the data centers of that store.
 ///
 /// # Errors
 ///
-/// When the other is not there, or has none of its own to share.
+/// When the other store does not exist, or has no data centers of its own to share.
 pub fn join_hosts(
     stores: &mut BTreeMap<String, StoreBinding>,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -208,7 +208,7 @@ pub fn join_hosts(
     Ok(())
 }
 
-/// Pairs of transactions, the lesser name first.
+/// Pairs of transactions; in each pair the lesser name stands first.
 fn bind_conflicts(
     keys: &Keys<'_>,
     written: Option<WrittenConflicts>,
@@ -283,7 +283,7 @@ fn bind_geo(keys: &Keys<'_>, written: &Written) -> Result<Option<GeoConfig>, Bin
     Ok(Some(geo))
 }
 
-/// The two data centers that a key such as `oslo-rome` names.
+/// Returns the two data centers that a key names (for example `oslo-rome`).
 fn two_of(geo: &GeoConfig, pair: &str) -> Result<(String, String), String> {
     let names = &geo.datacenters;
     let others = names.iter().flat_map(|one| names.iter().map(move |other| (one, other)));
@@ -294,7 +294,7 @@ fn two_of(geo: &GeoConfig, pair: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A pair that is left out would be at no distance.
+/// Refuses a partly specified `between`: a missing pair would have no distance.
 fn check_pairs(geo: &GeoConfig) -> Result<(), String> {
     for (index, one) in geo.datacenters.iter().enumerate() {
         for other in &geo.datacenters[index + 1..] {

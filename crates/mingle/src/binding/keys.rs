@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::BindingError;
 
-/// Bytes of a name.
+/// The largest length of a name, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
 /// The first characters of a certificate in PEM.
@@ -19,12 +19,12 @@ const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 pub struct Keys<'a> {
     /// The table's path, such as `stores.accounts`.
     pub path: String,
-    /// Gives variables of the environment.
+    /// Looks up variables of the environment.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Keys<'_> {
-    /// What is wrong with a key.
+    /// Creates the error for this key of the table.
     pub fn wrong(&self, key: &str, message: impl fmt::Display) -> BindingError {
         BindingError { message: format!("{}.{key}: {message}", self.path) }
     }
@@ -84,7 +84,7 @@ impl Keys<'_> {
         Err(self.wrong(key, message))
     }
 
-    /// Names that are names, each once.
+    /// Checks that all names are valid and distinct.
     pub fn check_names<'n>(
         &self,
         key: &str,
@@ -123,7 +123,7 @@ impl Keys<'_> {
         read.map(Some).map_err(|error| self.wrong(key, format!("cannot read {name}: {error}")))
     }
 
-    /// Puts variables of the environment into a text, where it says `${NAME}`: secrets do not
+    /// Replaces each `${NAME}` in a text by the variable of the environment, so that secrets need not
     /// stand in files.
     pub fn expanded(&self, key: &str, text: &str) -> Result<String, BindingError> {
         let mut expanded = String::new();

@@ -1,8 +1,8 @@
 //! The binding: which engine each store is, in `mingle.toml` beside the program.
 //!
-//! - `embedded`, `postgres`, `redis`, `cassandra`: what can be said of a store of each engine, and
-//!   `worker`: of one behind a worker, each with a feature of this crate;
-//! - `keys`: keys and values that make no sense are named.
+//! - `embedded`, `postgres`, `redis`, `cassandra`, `worker`: the keys of a store of each engine, or
+//!   of a store behind a worker; each is a feature of this crate;
+//! - `keys`: reading keys; an error names the key and its value.
 
 #[cfg(feature = "cassandra")]
 mod cassandra;
@@ -54,7 +54,7 @@ use keys::Keys;
 pub struct Binding {
     /// Deadlines and bounds.
     pub settings: Settings,
-    /// By store.
+    /// The bindings of the stores, by the store's name.
     pub stores: BTreeMap<String, StoreBinding>,
 }
 
@@ -86,7 +86,7 @@ pub enum Engine {
     #[cfg(feature = "cassandra")]
     Cassandra(CassandraConfig),
     /// A worker beside the store, which has a binding of its own; and the names of the store's
-    /// replicas, where a session is to stay at one.
+    /// replicas, if sessions are to stay at one replica.
     #[cfg(feature = "worker")]
     Worker(WorkerConfig, Vec<String>),
 }
@@ -121,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// The name of the engine, as a binding writes it; `worker` where a worker has it.
+    /// The engine's name in a binding; `worker` for a store behind a worker.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Unbound => "none",
@@ -196,12 +196,12 @@ impl Binding {
     ///
     /// # Errors
     ///
-    /// What is wrong, and where.
+    /// A [`BindingError`] that says which key is wrong, and why.
     pub fn parse(text: &str) -> Result<Self, BindingError> {
         Self::parse_in(text, &|name| std::env::var(name).ok())
     }
 
-    /// As [`Binding::parse`], in an environment of the caller's.
+    /// As [`Binding::parse`], with an environment that the caller supplies.
     ///
     /// # Errors
     ///
@@ -294,7 +294,8 @@ fn bind(
     Ok(StoreBinding { engine, operations })
 }
 
-/// Only a store in a folder is renamed by the binding: elsewhere it says where the data is.
+/// Refuses `renamed_from` outside a folder: only there the binding renames a store; for other engines
+/// it says directly where the data is.
 fn check_renamed(
     keys: &Keys<'_>,
     engine: Option<&str>,
@@ -313,7 +314,7 @@ fn check_renamed(
     Err(keys.wrong("renamed_from", format!("the data stay where they are: write `{instead}`")))
 }
 
-/// Says why a name of an engine cannot be used: it is none, or this build lacks it.
+/// Explains why an engine's name cannot be used: it is unknown, or this build lacks the engine.
 fn no_engine(name: &str) -> String {
     const ENGINES: [&str; 4] = ["embedded", "postgres", "redis", "cassandra"];
     if ENGINES.contains(&name) {
@@ -323,7 +324,7 @@ fn no_engine(name: &str) -> String {
     format!("{expected}, found {name:?}")
 }
 
-/// Says which feature would bring an engine that this build lacks.
+/// Names the feature that adds an engine which this build lacks.
 fn lacking(name: &str) -> String {
     format!("this build of Mingle lacks {name}: build it with the feature {name:?}")
 }

@@ -16,22 +16,22 @@ use crate::open::OpenError;
 /// The changes that the tables of one store need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// Which store.
+    /// The store.
     pub store: Name,
     /// The engine that keeps its data, by its name in the binding.
     pub engine: &'static str,
-    /// SQL, statement by statement; empty if nothing is missing, or if the engine has no
-    /// tables that must be made.
+    /// SQL, statement by statement; empty if nothing is missing, or if the engine needs no tables made
+    /// in advance.
     pub statements: Vec<String>,
 }
 
-/// Says what the tables of all stores of a program need, without changing them. Must be called on
-/// a tokio runtime.
+/// Returns the changes that the tables of all stores of a program need, without making them. Must be
+/// called on a tokio runtime.
 ///
 /// # Errors
 ///
-/// When the binding does not fit the program, a server cannot be reached, or the program changes
-/// what is kept.
+/// When the binding does not fit the program, a server cannot be reached, or the program contradicts
+/// the kept data.
 ///
 /// # Examples
 ///
@@ -60,8 +60,8 @@ pub async fn plan_migrations(
     Ok(all)
 }
 
-/// Makes what is missing: of each store all, or nothing; nothing at all if one of them would be
-/// refused. Gives what was done. Must be called on a tokio runtime.
+/// Makes the missing tables and columns: all of a store's changes or none, and none at any store if
+/// planning fails for one of them. Returns the changes made. Must be called on a tokio runtime.
 ///
 /// # Errors
 ///
@@ -81,7 +81,7 @@ fn bound(store: &Name, binding: &Binding) -> StoreBinding {
     binding.stores.get(&**store).cloned().unwrap_or_default()
 }
 
-/// The SQL that a store needs, if it is of an engine with tables that are not made by others.
+/// The SQL that a store needs; empty for engines without tables that Mingle makes in advance.
 async fn planned(
     program: &Program,
     id: StoreId,

@@ -23,7 +23,7 @@ pub(super) async fn planned(
     Ok(planned.map_err(OpenError::Postgres)?.statements)
 }
 
-/// Makes what is missing, and gives the SQL that did.
+/// Makes the missing tables and columns; returns the SQL that it ran.
 pub(super) async fn applied(
     config: &PostgresConfig,
     program: &Program,

@@ -1,7 +1,7 @@
-//! A store that could not be opened, in its place.
+//! The replacement for a store that could not be opened.
 //!
-//! An operator looks when something is away: [`crate::Database::open_reachable`] opens the other stores and puts this one in the
-//! place of each that does not answer. Every request to it is answered with the reason.
+//! [`crate::Database::open_reachable`], which operators use while a store is away, opens the other stores
+//! and replaces each store that does not answer by this one. It answers every request with the reason.
 
 use mingle_model::{Level, Name, TransactionId};
 use mingle_store::{
@@ -15,7 +15,7 @@ pub struct AwayStore {
 }
 
 impl AwayStore {
-    /// In the place of a store with these replicas, which could not be opened for this reason.
+    /// Creates the replacement of a store with these replicas, which could not be opened for this reason.
     pub fn new(store: Name, level: Level, replicas: Vec<Name>, reason: String) -> Self {
         let capabilities = Capabilities {
             store,

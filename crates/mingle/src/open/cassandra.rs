@@ -19,7 +19,7 @@ pub(super) async fn open(
     Ok(Opened { store, warnings })
 }
 
-/// Checks that a store can be opened, as far as that can be said without its cluster.
+/// Checks that a store can be opened, as far as possible without its cluster.
 pub(super) fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     Cassandra::check(config, schema).map_err(OpenError::Cassandra)
 }

@@ -43,7 +43,7 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// Checks that a store can be opened, as far as that depends on nothing that is kept.
+/// Checks that a store can be opened, without looking at its kept data.
 pub(super) fn check(
     program: &Program,
     bound: &EmbeddedBinding,

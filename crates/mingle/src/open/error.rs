@@ -1,12 +1,12 @@
-//! Why a database could not be opened.
+//! The reasons why a database could not be opened.
 
 use std::fmt;
 
-/// Why a database could not be opened.
+/// The reason why a database could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The binding names a store or an operation that the program has not.
+    /// The binding names a store or an operation that the program does not have.
     Binding(String),
     /// A store of the embedded engine could not be opened.
     #[cfg(feature = "embedded")]
@@ -26,7 +26,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// True if the binding is at fault, rather than the store or what it keeps.
+    /// True if the binding is at fault, rather than the store or its data.
     pub fn is_misconfiguration(&self) -> bool {
         match self {
             Self::Binding(_) => true,
@@ -70,8 +70,8 @@ impl OpenError {
         }
     }
 
-    /// True if the store may only be away for a while: it does not answer, another process has its folder, or its disk
-    /// fails.
+    /// True if the store may be away only for a while: it does not answer, another process has its folder,
+    /// or its disk fails.
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Binding(_) => false,

@@ -1,4 +1,4 @@
-//! Constraints that come into play too late: when the transaction has committed elsewhere.
+//! Constraints that are checked too late: after the transaction has committed elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ enum Change {
     Delete,
 }
 
-/// A sentence for each kind of object whose changes a store may refuse for reasons of its own, and
-/// that some transaction changes in a phase which is not its first one that writes.
+/// Returns a warning for each kind of object whose changes a store may refuse by constraints of its
+/// own, and which a transaction changes in a phase after its first phase that writes.
 pub fn late_refusals(
     program: &Program,
     store: StoreId,

@@ -39,7 +39,7 @@ use crate::still::StillWorld;
 
 pub use error::OpenError;
 
-/// True if no other process can be at the stores of a folder.
+/// True if all stores are in the folder, so that no other process can use them.
 pub(crate) fn is_all_embedded(program: &Program, binding: &Binding) -> bool {
     program.checked.stores.iter().all(|store| {
         let default = StoreBinding::default();
@@ -50,7 +50,7 @@ pub(crate) fn is_all_embedded(program: &Program, binding: &Binding) -> bool {
 /// A store that is open.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn DataStore>,
-    /// Sentences about what could be lost, or could be refused too late.
+    /// Warnings about data that could be lost, and writes that could be refused too late.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Opened {
     }
 }
 
-/// Stores that can do more than [`DataStore`] says, by name, as their engines know them.
+/// Stores with functions beyond [`DataStore`], by name and with their engine's type.
 #[derive(Default)]
 pub(crate) struct Known {
     /// Stores that have their data centers in this process.
@@ -72,8 +72,8 @@ pub(crate) struct Known {
     pub(crate) postgres: BTreeMap<Name, Arc<Postgres>>,
 }
 
-/// The stores of a program in an order in which they can be opened: one that lives with another one
-/// after that.
+/// The stores of a program in the order of opening: a store that shares the engine of another store
+/// comes after that store.
 pub(crate) fn opening_order(program: &Program, binding: &Binding) -> Vec<StoreId> {
     let mut ids: Vec<StoreId> =
         (0..program.checked.stores.len()).map(|index| StoreId(index as u32)).collect();
@@ -84,7 +84,7 @@ pub(crate) fn opening_order(program: &Program, binding: &Binding) -> Vec<StoreId
     ids
 }
 
-/// Opens a store, which may live with one of those that are open.
+/// Opens a store; it may share the engine of a store that is open already.
 pub(crate) async fn open_store(
     (program, id): (&Program, StoreId),
     binding: &Binding,
@@ -96,7 +96,7 @@ pub(crate) async fn open_store(
     let default = StoreBinding::default();
     let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
     let schema = store_schema(program, id, bound);
-    // Without any engine there is nothing that takes these.
+    // Without any engine, nothing uses these values.
     let _ = (folder, &world, &known, &schema);
     match &bound.engine {
         Engine::Unbound => Err(OpenError::Binding(format!(
@@ -134,17 +134,17 @@ pub(crate) fn in_place_of(
     let level = program.checked.levels.carrier(declared.level);
     let mut replicas: Vec<_> = bound.engine.replicas().into_iter().map(Into::into).collect();
     if replicas.len() == 1 && level == mingle_model::Level::Linearizable {
-        // One copy needs no name.
+        // A single copy needs no name.
         replicas.clear();
     }
     let error = error.to_string();
-    // Its own name is said beside it.
+    // The caller adds the store's name.
     let reason = error.strip_prefix(&format!("store {}: ", declared.name)).unwrap_or(&error);
     let away = away::AwayStore::new(declared.name.clone(), level, replicas, reason.to_owned());
     Opened { store: Arc::new(away), warnings: Vec::new() }
 }
 
-/// Checks that a store can be opened, as far as that can be said without its servers.
+/// Checks that a store can be opened, as far as possible without its servers.
 pub(crate) fn check_store(
     program: &Program,
     id: StoreId,
@@ -155,10 +155,10 @@ pub(crate) fn check_store(
     let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
     let schema = store_schema(program, id, bound);
     let world: Arc<dyn World> = Arc::new(StillWorld);
-    // Without any engine there is nothing that takes these.
+    // Without any engine, nothing uses these values.
     let _ = (&schema, &world);
     match &bound.engine {
-        // Only opening it is refused: a program may be checked by a build without its engine.
+        // Only opening is refused: a build without the engine may check a program.
         Engine::Unbound => Ok(()),
         #[cfg(feature = "embedded")]
         Engine::Embedded(bound) => embedded::check(program, bound, &schema, world),
@@ -193,7 +193,7 @@ pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding)
     }
 }
 
-/// Returns the level that a store of one copy gives: snapshot where a program asks for less.
+/// Returns the level of a store with one copy: snapshot where the program asks for less.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) fn at_least_snapshot(level: Level) -> Level {
     match level {

@@ -37,7 +37,7 @@ pub(super) async fn open(
     Ok(Opened { store, warnings })
 }
 
-/// Checks that a store can be opened, as far as that can be said without its servers.
+/// Checks that a store can be opened, as far as possible without its servers.
 pub(super) fn check(
     config: &PostgresConfig,
     schema: StoreSchema,

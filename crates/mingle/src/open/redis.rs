@@ -20,7 +20,7 @@ pub(super) async fn open(
     Ok(Opened { store, warnings })
 }
 
-/// Checks that a store can be opened, as far as that can be said without its server.
+/// Checks that a store can be opened, as far as possible without its server.
 pub(super) fn check(
     config: &RedisConfig,
     schema: StoreSchema,

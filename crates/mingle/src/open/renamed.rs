@@ -1,8 +1,8 @@
-//! Stores of a folder that have another name now.
+//! Renamed stores of a folder.
 //!
-//! A store is found by its name. One that was renamed in the program would begin empty, beside the file that
-//! has its data; so a folder with a store that the program has no more refuses one that is new, unless the
-//! binding says what became of what.
+//! A store is found by its name. A store that was renamed in the program would begin empty, beside the
+//! file that has its data. If a folder has a store that the program no longer has, a new store is
+//! therefore refused, unless the binding says which store was renamed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,11 +13,12 @@ use mingle_store_embedded::Embedded;
 use super::OpenError;
 use crate::binding::{Binding, EmbeddedBinding, Engine};
 
-/// Checks what a binding says of former names, as far as that depends on nothing that is kept.
+/// Checks the former names in a binding, without looking at the folder.
 ///
 /// # Errors
 ///
-/// When a former name is that of a store, or of two, or of one whose data others have too.
+/// When a former name is the name of a present store, is claimed by two stores, or belongs to a store
+/// that shares its data with others.
 pub(crate) fn check_renamed(program: &Program, binding: &Binding) -> Result<(), OpenError> {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for (store, bound) in embedded(binding) {
@@ -38,13 +39,13 @@ pub(crate) fn check_renamed(program: &Program, binding: &Binding) -> Result<(), 
     Ok(())
 }
 
-/// Gives the stores of a folder the names that they have now, and refuses new stores beside those that the
-/// program has no more.
+/// Renames the stores of a folder to their present names, and refuses a new store if the folder has a
+/// store that the program no longer has.
 ///
 /// # Errors
 ///
-/// As [`check_renamed`]; when there is nothing of that name, or of both names; when a new store may be one
-/// that was there before.
+/// As [`check_renamed`]; also when the folder has no store of the former name, or has both names; and
+/// when a new store may be an earlier one under another name.
 pub(crate) fn rename_stores(
     program: &Program,
     binding: &Binding,

@@ -21,7 +21,7 @@ pub(super) async fn open(
     Ok(Opened::new(store.map_err(OpenError::Worker)?))
 }
 
-/// Checks that a store can be opened, as far as that can be said without its worker.
+/// Checks that a store can be opened, as far as possible without its worker.
 pub(super) fn check(config: &WorkerConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     WorkerStore::check(config, &schema.store).map_err(OpenError::Worker)
 }
