@@ -1,7 +1,7 @@
-//! API tokens: who may call which transactions, and look at which objects.
+//! API tokens: each token's rights to call transactions and to look at objects.
 //!
-//! A file of tokens holds no token, only its SHA-256: tokens are long and random, so nothing slower
-//! is needed to keep them from being guessed.
+//! A file of tokens holds only the SHA-256 of each token. Tokens are long and random, so no slower
+//! hash is needed against guessing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -16,18 +16,18 @@ use sha2::{Digest, Sha256};
 
 use crate::limits::TOKENS_MAX;
 
-/// What a token allows.
+/// The rights of a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// Whose token it is. Idempotency keys belong to this name.
+    /// The name of the token's holder. Idempotency keys belong to this name.
     pub name: String,
     transactions: BTreeSet<String>,
     objects: BTreeSet<String>,
-    /// Stores at which it may use the worker.
+    /// The stores at which the holder may use the worker.
     worker: BTreeSet<String>,
-    /// Programs that the worker runs for it; none if that is all.
+    /// The programs that the worker runs for the holder; none for all programs.
     programs: Option<BTreeSet<[u8; 32]>>,
-    /// Which transactions of them its callers may call; all if there is no list.
+    /// The transactions that each of the holder's callers may call; without a list, all.
     principals: Option<Principals>,
 }
 
@@ -45,7 +45,7 @@ impl Rights {
         }
     }
 
-    /// Rights to run these programs at all stores, and to nothing else.
+    /// Creates rights to run these programs at all stores, and to do nothing else.
     #[cfg(test)]
     pub(crate) fn held_to(name: &str, programs: impl IntoIterator<Item = [u8; 32]>) -> Self {
         let worker = BTreeSet::from([ALL.to_owned()]);
@@ -53,42 +53,42 @@ impl Rights {
         Self { name: name.to_owned(), worker, programs, ..Self::default() }
     }
 
-    /// Whether phases may be sent to the worker of this store.
+    /// True if the holder may send phases to the worker of this store.
     pub fn may_work_at(&self, store: &str) -> bool {
         allows(&self.worker, store)
     }
 
-    /// Whether phases may be sent to the worker of any store.
+    /// True if the holder may send phases to the worker of any store.
     pub fn may_work(&self) -> bool {
         !self.worker.is_empty()
     }
 
-    /// Whether the worker runs a program for it, by the SHA-256 of its text.
+    /// True if the worker runs a program for the holder; `program` is the SHA-256 of its text.
     pub fn may_run(&self, program: &[u8; 32]) -> bool {
         self.programs.as_ref().is_none_or(|programs| programs.contains(program))
     }
 
-    /// Whether the worker runs every program for it.
+    /// True if the worker runs every program for the holder.
     pub fn may_run_all(&self) -> bool {
         self.programs.is_none()
     }
 
-    /// The caller that calls with this token; none where there are no tokens.
+    /// The principal of calls with this token; none if the server has no tokens.
     pub fn principal(&self) -> Option<Principal> {
         Principal::new(self.name.as_str()).ok()
     }
 
-    /// Which transactions the worker runs for whom among the callers of the token's holder; none if that is left to the holder.
+    /// The transactions that the worker runs for each of the holder's callers; none if the holder decides that.
     pub fn principals(&self) -> Option<&Principals> {
         self.principals.as_ref()
     }
 
-    /// Whether this transaction may be called.
+    /// True if the holder may call this transaction.
     pub fn may_call(&self, transaction: &str) -> bool {
         allows(&self.transactions, transaction)
     }
 
-    /// Whether objects of this kind may be looked at.
+    /// True if the holder may look at objects of this kind.
     pub fn may_see(&self, object: &str) -> bool {
         allows(&self.objects, object)
     }
@@ -126,7 +126,7 @@ struct Entry {
     principals: Option<Principals>,
 }
 
-/// A file of tokens that makes no sense.
+/// An error in a file of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokensError(String);
 
@@ -139,11 +139,11 @@ impl fmt::Display for TokensError {
 impl std::error::Error for TokensError {}
 
 impl Tokens {
-    /// Reads tokens from TOML, and holds them against the program.
+    /// Reads tokens from TOML, and checks them against the program.
     ///
     /// # Errors
     ///
-    /// When it is no such file, or names what the program has not.
+    /// When the text is no such file, or names a thing that the program does not have.
     ///
     /// # Examples
     ///
@@ -181,16 +181,16 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
-    /// What a token allows; none if it is not one of these.
+    /// The rights of a token; none if the token is unknown.
     pub fn find(&self, token: &str) -> Option<&Arc<Rights>> {
-        // How long a look-up of a digest takes says nothing of the tokens.
+        // The time to look up a digest reveals nothing about the tokens.
         let digest: [u8; 32] = Sha256::digest(token).into();
         self.0.get(&digest)
     }
 }
 
 impl Entry {
-    /// The digest of its token, and its rights, held against the program.
+    /// The digest of the token, and its rights, checked against the program.
     fn check(self, program: &Program) -> Result<([u8; 32], Rights), TokensError> {
         let Self { name, sha256, transactions, objects, worker, programs, principals } = self;
         let schema = program.schema();
@@ -234,7 +234,8 @@ impl Entry {
     }
 }
 
-/// Callers by the names of their tokens: one of several tokens of one name is enough.
+/// Callers are identified by the names of their tokens: if several tokens have the same name, the
+/// rights of one of them are enough.
 impl Admission for Tokens {
     fn admits(&self, principal: Option<&Principal>, transaction: &str) -> bool {
         principal.is_none_or(|principal| {

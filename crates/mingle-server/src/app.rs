@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,22 +20,22 @@ use crate::problem::{ACCEPT_LOSS, Code, Problem, SESSION};
 use crate::worker::Work;
 use crate::{openapi, page};
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
     pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) running: Running,
-    /// The OpenAPI document, and what the page shows of the program.
+    /// The OpenAPI document, and the page's data about the program.
     pub(crate) openapi: Bytes,
     pub(crate) program: Bytes,
-    /// What the worker has, if this is one.
+    /// The worker's state, if this server is a worker.
     pub(crate) work: Option<Arc<Work>>,
     pub(crate) budget: Budget,
     calls: Arc<Semaphore>,
-    /// Lets calls run as long as they do not hold each other up; none goes by their count alone.
+    /// Limits concurrent calls by their durations; if none, only the number of calls is limited.
     pub(crate) admission: Option<Admission>,
-    /// Turns to decode and encode what is large.
+    /// The slots for decoding and encoding large bodies.
     coding: Arc<Semaphore>,
     everything: Arc<Rights>,
     is_stopping: AtomicBool,
@@ -82,7 +82,7 @@ impl App {
         self.is_stopping.load(Ordering::Acquire)
     }
 
-    /// Lets a call of this sort run, once its turn has come, which is soon or never.
+    /// Admits a call of this sort once its turn has come; refuses it if that is not soon.
     pub(crate) async fn admit_call(&self, sort: &str) -> Result<Permit, Problem> {
         let admitted = match &self.admission {
             Some(admission) => admission.admit(sort).await.map_err(|_| Problem::busy(sort))?,
@@ -91,7 +91,7 @@ impl App {
         Ok(Permit { admitted, _permit: self.admit()? })
     }
 
-    /// Lets one more call run.
+    /// Admits one more call, by the number of calls alone.
     pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Problem> {
         if self.is_stopping() {
             return Err(Problem::shutting_down());
@@ -99,8 +99,8 @@ impl App {
         self.calls.clone().try_acquire_owned().map_err(|_| Problem::overloaded())
     }
 
-    /// Decodes or encodes so many bytes: at once if they are few, and else on a thread of its own, of which
-    /// there are fewer at a time than processors.
+    /// Runs `work`, which decodes or encodes so many bytes: directly if they are few, otherwise on a
+    /// blocking thread. Fewer of these threads than processors run at a time.
     pub(crate) async fn code<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -117,7 +117,7 @@ impl App {
         working.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
-    /// What whoever asks may do.
+    /// The rights of the caller of a request.
     pub(crate) fn rights(&self, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Rights>, Problem> {
         let Some(tokens) = &self.config.tokens else {
             self.check_origin(headers, uri)?;
@@ -135,8 +135,8 @@ impl App {
         })
     }
 
-    /// Without tokens, the pages of other sites that a browser on this machine shows must not call
-    /// anything: neither across origins, nor by a name of theirs that leads here.
+    /// Without tokens, refuses calls from pages of other sites in a browser on this machine: both
+    /// cross-origin requests, and requests by a foreign host name that resolves to this server.
     fn check_origin(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
         let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
         let host = host.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str));
@@ -157,7 +157,7 @@ impl App {
         Ok(())
     }
 
-    /// The session of a request. Several tokens are joined: of calls that ran side by side.
+    /// The session of a request. Several tokens, which come from concurrent calls, are joined.
     pub(crate) fn session(&self, headers: &HeaderMap) -> Result<Session, Problem> {
         let mut session: Option<Session> = None;
         let mut count = 0;
@@ -180,7 +180,7 @@ impl App {
         if let Some(other) = self.database.stands_in_for(&session) {
             session.move_to(other);
         }
-        // Nobody goes on without what it has seen unless it says so.
+        // A session goes on without lost transactions that it has seen only if the client says so.
         if headers.get(&ACCEPT_LOSS).is_some_and(|value| value == "true") {
             self.database.accept_losses(&session);
         }
@@ -197,14 +197,14 @@ pub(crate) fn looks_at(kind: &str) -> String {
     format!("GET {kind}")
 }
 
-/// What a call has while it runs.
+/// The permission to run a call, held while the call runs.
 pub(crate) struct Permit {
     admitted: Option<Admitted>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Permit {
-    /// The call has been answered.
+    /// Records that the call has been answered.
     pub(crate) fn is_answered(&mut self, ending: Ending) {
         if let Some(admitted) = &mut self.admitted {
             admitted.is_answered(ending);

@@ -22,24 +22,24 @@ use crate::problem::{Code, Problem, SESSION};
 use crate::router::json as json_response;
 use crate::{body, live};
 
-/// Says that the call was made before, and this is its answer.
+/// The header that marks the answer to an earlier call with the same idempotency key.
 const REPEATED: HeaderName = HeaderName::from_static("mingle-repeated");
 
 pub(crate) type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
-/// A call that may run.
+/// A call that has been admitted and may run.
 pub(crate) struct Ready {
     pub(crate) call: Call,
-    /// While it runs, it counts.
+    /// Counts the call as running until it is dropped.
     permit: Permit,
-    /// And its arguments take memory.
+    /// The memory of its arguments.
     _held: Held,
     _entered: Option<Entered>,
 }
 
-/// How a call ended, as it is answered.
+/// The answer to a call.
 pub(crate) struct Answer {
-    /// As JSON.
+    /// The body, as JSON.
     pub(crate) body: Result<String, Problem>,
     pub(crate) session: Option<String>,
     pub(crate) is_repeated: bool,
@@ -86,7 +86,7 @@ pub(crate) async fn call(
     Ok(run(&app, ready, None).await.into_response())
 }
 
-/// The arguments in a body. From then on their memory is what the request holds.
+/// Decodes the arguments in a body. From then on the request's memory is counted by the arguments.
 async fn decode(
     app: &App,
     plan: &Arc<Plan>,
@@ -101,7 +101,7 @@ async fn decode(
     Ok(arguments)
 }
 
-/// What the query of a call says.
+/// The options in the query of a call.
 struct Asked {
     deadline: Duration,
     until: Option<Name>,
@@ -168,7 +168,7 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
             session: Some(app.token(&session)),
         },
         Err(error) => {
-            // Where something is, or may be, written, the next call has to know of it.
+            // If the call has written, or may have, the next call of the session must know.
             let has_written = matches!(
                 error,
                 Error::Incomplete { .. } | Error::Unknown { .. } | Error::ResultGone { .. }
@@ -180,7 +180,7 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
     }
 }
 
-/// What a call says of how many may run at a time.
+/// The ending of a call, as the limit on concurrent calls counts it.
 fn ending_of(ended: &Result<CallReport, Error>) -> Ending {
     match ended {
         Ok(report) if report.phases.iter().any(|phase| phase.attempts > 1) => Ending::Conflicted,
@@ -190,7 +190,7 @@ fn ending_of(ended: &Result<CallReport, Error>) -> Ending {
     }
 }
 
-/// Logs a call that has ended. What a caller brings about by itself, and conflicts, are only said in detail.
+/// Logs a call that has ended. Errors that the caller causes, and conflicts, are logged at debug level.
 fn log_call(name: &Name, ended: &Result<CallReport, Error>, outcome: &str, took: Duration) {
     let (transaction, milliseconds) = (&**name, took.as_millis() as u64);
     match ended {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::limits::RETRY_AFTER_SECONDS;
 
-/// What went wrong, for machines: these names and their status stay as they are.
+/// The kind of a failure, for machines: these names and their statuses are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// A `require` of the transaction failed.
@@ -38,19 +38,19 @@ pub enum Code {
     InvalidArgument,
     /// The call does not fit the program.
     Misuse,
-    /// The program asks for what its stores cannot do.
+    /// The program needs a function that its stores do not have.
     Unsupported,
     /// A bound on steps, memory or sizes.
     Limit,
-    /// The session is not one of this server.
+    /// The session is not from this server.
     InvalidSession,
-    /// No token, or one that is not known.
+    /// The token is missing or unknown.
     Unauthenticated,
-    /// The token does not allow that.
+    /// The token does not allow the request.
     Forbidden,
-    /// There is no such thing.
+    /// The named thing does not exist.
     NotFound,
-    /// There is something, but not with this method.
+    /// The resource exists, but not with this method.
     MethodNotAllowed,
     /// The body is too large.
     TooLarge,
@@ -60,7 +60,7 @@ pub enum Code {
     IdempotencyMismatch,
     /// A call with the idempotency key is running.
     InProgress,
-    /// The server has enough to do.
+    /// The server is at its limit of work.
     Overloaded,
     /// The server is about to stop.
     ShuttingDown,
@@ -68,7 +68,7 @@ pub enum Code {
     Timeout,
     /// The call computed beyond its deadline.
     Deadline,
-    /// The bytes are no request of HTTP.
+    /// The bytes are not a valid HTTP request.
     BadRequest,
     /// The head of the request is too large, or has too many headers.
     HeadTooLarge,
@@ -76,12 +76,12 @@ pub enum Code {
     InvalidHost,
     /// The worker does not know the program.
     UnknownProgram,
-    /// The worker knows of no such attempt.
+    /// The worker does not know this attempt.
     UnknownAttempt,
 }
 
 impl Code {
-    /// All of them.
+    /// All codes.
     pub const ALL: [Self; 33] = [
         Self::Require,
         Self::Exists,
@@ -118,7 +118,7 @@ impl Code {
         Self::UnknownAttempt,
     ];
 
-    /// Its name.
+    /// The code's name.
     pub fn name(self) -> &'static str {
         self.row().0
     }
@@ -128,7 +128,7 @@ impl Code {
         self.row().1
     }
 
-    /// What it means, in one line.
+    /// The code's meaning, in one line.
     pub fn title(self) -> &'static str {
         self.row().2
     }
@@ -189,20 +189,20 @@ pub struct Problem {
     detail: String,
     is_retryable: bool,
     closes: bool,
-    /// Boxed, since every answer may be one of these.
+    /// Boxed, since every handler returns this type.
     members: Box<Map<String, Json>>,
     session: Option<String>,
 }
 
-/// Which header carries a session.
+/// The header that carries a session.
 pub(crate) const SESSION: header::HeaderName = header::HeaderName::from_static("mingle-session");
 
-/// Which header lets a session go on without what was lost with a data center.
+/// The header that lets a session go on without transactions that were lost with a data center.
 pub(crate) const ACCEPT_LOSS: header::HeaderName =
     header::HeaderName::from_static("mingle-accept-loss");
 
 impl Problem {
-    /// A problem that stays the same if the request does.
+    /// Creates a problem that the same request would meet again.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             code,
@@ -214,7 +214,7 @@ impl Problem {
         }
     }
 
-    /// What went wrong.
+    /// The code of the problem.
     pub fn code(&self) -> Code {
         self.code
     }
@@ -224,7 +224,7 @@ impl Problem {
         self
     }
 
-    /// The connection is of no use any more: the rest of the request may be on its way.
+    /// Closes the connection after the answer: the rest of the request may still arrive on it.
     pub(crate) fn closing(mut self) -> Self {
         self.closes = true;
         self
@@ -274,7 +274,7 @@ impl Problem {
         Json::Object(members)
     }
 
-    /// What a call has met. `may_repeat` says whether it had an idempotency key.
+    /// Creates the problem of a failed call. `may_repeat` says if the call had an idempotency key.
     pub(crate) fn of(error: &Error, may_repeat: bool) -> Self {
         let code = match error {
             Error::Require { .. } => Code::Require,
@@ -299,7 +299,7 @@ impl Problem {
             Error::ResultGone { .. } => Code::ResultGone,
             Error::KeyReused => Code::IdempotencyMismatch,
             Error::Incomplete { .. } => Code::Incomplete,
-            // Its task was dropped, which happens when the process ends.
+            // The call's task was dropped, which happens when the process ends.
             Error::Cancelled => Code::ShuttingDown,
         };
         let is_unknown = matches!(error, Error::Unknown { .. });
@@ -356,7 +356,7 @@ impl IntoResponse for Problem {
         let mut response = Response::new(Body::from(self.to_json().to_string()));
         let status = self.code.status();
         *response.status_mut() = StatusCode::from_u16(status).expect("statuses are valid");
-        // So that whoever counts what was answered need not read it.
+        // The code is attached, so that the metrics need not parse the body.
         response.extensions_mut().insert(self.code);
         let headers = response.headers_mut();
         let json = HeaderValue::from_static("application/problem+json");

@@ -1,8 +1,8 @@
 //! Objects and fields that are kept in the same place: a table, a column, a key.
 //!
-//! A transaction sees its own writes by object and field. Where two of these are one place, what it
-//! writes through the first it does not see through the second, and neither do the checks of what has
-//! changed meanwhile. So of those that share a place at most one may be written by any transaction.
+//! A transaction sees its own writes by object and field. If two of these share a place, a write
+//! through the first is not seen through the second; nor do the checks for concurrent changes see
+//! it. So of the objects and fields that share a place, transactions may write at most one.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use mingle_lang::hir::{self, ObjectId};
 use crate::binding::{Binding, Engine};
 use crate::open::OpenError;
 
-/// What is kept somewhere: an object as a whole, or one of its fields.
+/// A unit that is kept in a place: an object as a whole, or one of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     object: ObjectId,
-    /// None for whether the object exists.
+    /// The field; none for the existence of the object.
     field: Option<u16>,
 }
 
-/// Refuses what is kept in one place, and can be written as more than one thing.
+/// Refuses a place that keeps several objects or fields of which transactions write more than one.
 ///
 /// # Errors
 ///
-/// Which objects and fields, and where.
+/// An [`OpenError::Binding`] that names two such objects or fields, and their place.
 pub(crate) fn check_overlaps(program: &Program, binding: &Binding) -> Result<(), OpenError> {
     let written = written(program);
     let mut parts: BTreeMap<String, Vec<Part>> = BTreeMap::new();
@@ -90,7 +90,7 @@ fn written(program: &Program) -> Vec<Part> {
     written
 }
 
-/// The places of an object that was there before, in words that are the same for the same place.
+/// The places of an object in tables or keys of the application, in a text that is equal for equal places.
 fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
     let name = &*object.declared.name;
     match engine {
@@ -125,7 +125,7 @@ fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
         Engine::Redis(config) => {
             let Some(mapping) = config.objects.get(name) else { return Vec::new() };
             let server = address(&config.url);
-            // All keys that a pattern stands for, whatever the key of the object is called.
+            // All keys that a pattern matches; the name of the object's key in it does not matter.
             let key = |pattern: &str| format!("keys {} at {server}", without_name(pattern));
             let mut places = Vec::new();
             for (index, field) in object.declared.fields.iter().enumerate() {
@@ -144,7 +144,7 @@ fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
     }
 }
 
-/// Columns of an object's table and of those of its collections, and its rows.
+/// The columns and rows of an object's table, and the columns of its collections' tables.
 #[cfg(any(feature = "postgres", feature = "cassandra"))]
 fn in_tables<'a>(
     object: &hir::Object,
@@ -167,7 +167,7 @@ fn in_tables<'a>(
     places
 }
 
-/// A server and its database, without who asks and how.
+/// A server and its database, without user, password and options.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 fn address(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -175,7 +175,7 @@ fn address(url: &str) -> String {
     rest.rsplit_once('@').map_or(rest, |(_, place)| place).to_owned()
 }
 
-/// `user:{name}` as `user:{}`.
+/// A pattern without the name in braces: `user:{name}` becomes `user:{}`.
 #[cfg(feature = "redis")]
 fn without_name(pattern: &str) -> String {
     match (pattern.find('{'), pattern.rfind('}')) {
@@ -199,7 +199,7 @@ mod tests {
     const AT: &str =
         "engine = \"postgres\"\nurl = \"postgres://me:pw@db:5432/shop?sslmode=disable\"\n";
 
-    /// Checks if a binding of both stores is refused for these transactions.
+    /// Checks whether a binding of both stores is refused for these transactions.
     #[track_caller]
     fn check(transactions: &str, one: &str, two: &str, expected: Option<&str>) {
         let text = format!("{PROGRAM}{transactions}");

@@ -1,4 +1,4 @@
-//! What is not finished yet: waiting for it, and seeing to it.
+//! Unfinished transactions: waiting for them, and finishing them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,15 +14,16 @@ use crate::binding::Binding;
 use crate::database::Database;
 use crate::open::OpenError;
 
-/// How often to look whether something is over.
+/// The interval between two looks at whether all is finished.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Between two attempts to finish what others have left.
+/// The pause after a failed attempt to finish transactions that other processes left.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Database {
-    /// As [`Database::open_idle`], also while stores are away: each of those answers all that is asked of it with why it could
-    /// not be opened, for as long as this is open. For operators, who look at what the others hold.
+    /// As [`Database::open_idle`], also while stores are away. Until this database is closed, a store that
+    /// was away answers each request with the reason why it could not be opened. For operators, because they need
+    /// to see the transactions at the other stores.
     ///
     /// # Errors
     ///
@@ -60,8 +61,8 @@ impl Database {
         Self::open_stores(program, binding, (folder, true), world, |_, store| store).await
     }
 
-    /// Returns the transactions that have committed at some stores and not yet at others, of all
-    /// callers; those that run now may be among them.
+    /// Returns the transactions of all callers that have committed at some stores and not yet at
+    /// others; transactions that still run may be among them.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// When a store answers what cannot be read, or is gone once it has answered.
+    /// When a store's answer cannot be decoded, or a store is away after it has answered.
     pub async fn left_behind(&self) -> Result<Found, Error> {
         self.runtime.left_behind().await
     }
@@ -85,7 +86,7 @@ impl Database {
         self.runtime.survey().await
     }
 
-    /// Returns what this process has begun and not cleaned up, without asking any store.
+    /// Returns the transactions that this process has begun and not cleaned up, without asking any store.
     ///
     /// # Examples
     ///
@@ -99,8 +100,8 @@ impl Database {
         self.runtime.backlog()
     }
 
-    /// Finishes what other processes have left, and tries what is parked once more. Takes them for
-    /// dead; one that is alive loses nothing by that, but has to begin anew under another name.
+    /// Finishes transactions that other processes left, and tries parked transactions once more. Takes
+    /// the other processes for dead; a living one loses no data, but must begin anew under another name.
     ///
     /// # Errors
     ///
@@ -119,23 +120,23 @@ impl Database {
         }
     }
 
-    /// Tries one transaction that is parked once more.
+    /// Tries one parked transaction once more.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] when none of this id is unfinished; [`Error::Parked`] when a store refuses it
-    /// still; else when a store fails.
+    /// [`Error::Misuse`] when no transaction of this id is unfinished; [`Error::Parked`] when a store
+    /// still refuses it; otherwise when a store fails.
     pub async fn retry(&self, id: TransactionId) -> Result<(), Error> {
         self.runtime.retry(id).await
     }
 
-    /// Ends a transaction that is parked, and says why: the parts that have committed stay, the others
-    /// never come, and nobody waits for them any more. [`Database::abandoned`] lists it for good.
+    /// Ends a parked transaction and records the reason: the committed parts stay, the other parts never
+    /// follow, and no transaction waits for them any more. [`Database::abandoned`] lists it for good.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] when none of this id is parked, or no reason is given; else when a store
-    /// fails: then it may be done again.
+    /// [`Error::Misuse`] when no transaction of this id is parked, or no reason is given; otherwise when
+    /// a store fails: then the caller may try again.
     pub async fn abandon(&self, id: TransactionId, because: &str) -> Result<Abandoned, Error> {
         if because.trim().is_empty() {
             return Err(Error::Misuse("who abandons a transaction says why".into()));
@@ -143,7 +144,7 @@ impl Database {
         self.runtime.abandon(id, because).await
     }
 
-    /// The transactions that were abandoned.
+    /// The abandoned transactions.
     ///
     /// # Errors
     ///
@@ -152,15 +153,16 @@ impl Database {
         self.runtime.abandoned().await
     }
 
-    /// Waits, for so long at the most, until all that was called here is finished and cleaned up,
-    /// and so is what earlier processes had left; whether it is. What is parked is not waited for.
+    /// Waits at most `at_most` until all calls of this process, and all transactions that earlier
+    /// processes left, are finished and cleaned up. Returns true if they are. Does not wait for parked
+    /// transactions.
     pub async fn settle(&self, at_most: Duration) -> bool {
         let world = self.runtime.world();
         let deadline = world.elapsed() + at_most;
         loop {
             let is_at_rest =
                 self.runtime.is_at_rest() && !self.is_catching_up.load(Ordering::Acquire);
-            // While something is parked, its process says that it lives.
+            // While a transaction is parked, this process keeps giving signs of life.
             let is_signed_off = is_at_rest && self.runtime.end_lease().await.is_ok();
             if is_signed_off || world.elapsed() >= deadline {
                 return is_at_rest && self.runtime.is_clean();
@@ -169,26 +171,26 @@ impl Database {
         }
     }
 
-    /// As [`Database::settle`], and then lets go of the stores: a folder can be opened again.
+    /// As [`Database::settle`], and then releases the stores, so that a folder can be opened again.
     pub async fn close(self, at_most: Duration) -> bool {
         let is_settled = self.settle(at_most).await;
         let world = self.runtime.world().clone();
         let deadline = world.elapsed() + at_most;
         let runtime = Arc::downgrade(&self.runtime);
         drop(self);
-        // A sweep, or a transaction that is not over, may hold it for a moment.
+        // A sweep or a running transaction may hold the runtime for a moment.
         while runtime.strong_count() > 0 && world.elapsed() < deadline {
             world.sleep(LOOK_EVERY).await;
         }
         is_settled
     }
 
-    /// Returns the outcome of a transaction whose outcome is unknown: asks the store that an
-    /// [`Error::Unknown`] names. Once the answer is that it did not take effect, it never will.
+    /// Asks the store that an [`Error::Unknown`] names for the outcome of the transaction. Once the
+    /// answer is that the transaction did not take effect, it never will.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] when there is no such store; else when it fails.
+    /// [`Error::Misuse`] when there is no such store; otherwise when the store fails.
     pub async fn outcome(&self, store: &str, id: TransactionId) -> Result<Outcome, Error> {
         let stores = &self.program().checked.stores;
         let Some(index) = stores.iter().position(|known| *known.name == *store) else {
@@ -198,7 +200,7 @@ impl Database {
         store.outcome(id).await.map_err(Error::Store)
     }
 
-    /// Finishes, in the background, what earlier processes have left.
+    /// Finishes, in the background, transactions that earlier processes left.
     pub(crate) fn catch_up(&self) {
         self.is_catching_up.store(true, Ordering::Release);
         let (me, world) = (Arc::downgrade(&self.runtime), self.runtime.world().clone());
@@ -208,7 +210,7 @@ impl Database {
             let mut pause = AGAIN_AFTER;
             let mut all = Swept::default();
             while let Some(runtime) = me.upgrade() {
-                // What fails now is tried again, and what is parked is left to `recover`.
+                // A failed sweep is tried again; parked transactions are left to `recover`.
                 let swept = runtime.sweep(true).await;
                 drop(runtime);
                 if swept.is_ok_and(|swept| !add(&mut all, swept)) {
@@ -226,8 +228,8 @@ impl Database {
 fn add(all: &mut Swept, swept: Swept) -> bool {
     let is_new = |id: &TransactionId| !all.finished.contains(id);
     let new: Vec<TransactionId> = swept.finished.into_iter().filter(is_new).collect();
-    // One that is left may have waited for one that is finished now; and what is finished may have
-    // to reach other replicas.
+    // A transaction that is left may have waited for one that is finished now, and a finished
+    // transaction may still have to reach other replicas.
     let may_follow = if swept.left.is_empty() { !swept.open.is_empty() } else { !new.is_empty() };
     all.finished.extend(new);
     all.cleaned.extend(swept.cleaned);

@@ -1,4 +1,4 @@
-//! What sessions belong to: a program's declarations, and the place of its data.
+//! The scope of sessions: a program's declarations, and the place of its data.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,8 +12,8 @@ use mingle_store::catalog::Catalog;
 use crate::binding::{Binding, Engine, StoreBinding};
 use crate::open::store_schema;
 
-/// The scope of sessions over these stores. Addresses count as they are written, without users,
-/// passwords and options; what is in memory is a place of its own each time that it is opened.
+/// The scope of sessions over these stores. Addresses count as written, without users, passwords and
+/// options; a store in memory is a new place each time it is opened.
 pub(crate) fn scope(
     program: &Program,
     binding: &Binding,
@@ -36,7 +36,7 @@ pub(crate) fn scope(
 }
 
 fn place(engine: &Engine, folder: Option<&Path>, world: &dyn World) -> String {
-    // Without any engine there is nothing that takes these.
+    // Without any engine, nothing uses these values.
     let _ = (folder, world);
     match engine {
         Engine::Unbound => String::new(),
@@ -59,7 +59,7 @@ fn place(engine: &Engine, folder: Option<&Path>, world: &dyn World) -> String {
         }
         #[cfg(feature = "redis")]
         Engine::Redis(config) => format!("{:?} {:?}", address(&config.url), config.prefix),
-        // Which nodes a client asks first is its own affair.
+        // The nodes that a client asks first do not change the place of the data.
         #[cfg(feature = "cassandra")]
         Engine::Cassandra(config) => {
             let datacenters = sorted(config.datacenters.clone());
@@ -80,7 +80,7 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
 #[cfg(any(feature = "postgres", feature = "redis", feature = "worker"))]
 fn address(text: &str) -> String {
     let Some((_, rest)) = text.split_once("://") else {
-        // Settings such as `host=db user=me`.
+        // Key-value settings, for example `host=db user=me`.
         let kept = ["host", "hostaddr", "port", "dbname"];
         let settings = text.split_whitespace();
         let kept = settings.filter(|setting| {

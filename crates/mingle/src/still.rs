@@ -1,4 +1,4 @@
-//! A world in which nothing happens, for stores that are looked at and never asked for anything.
+//! A world in which nothing happens, for stores that are checked and never used.
 
 use std::future::{pending, ready};
 use std::time::Duration;

@@ -74,7 +74,7 @@ pub struct Limit {
     shortest: Option<f64>,
     /// The durations of the calls of this window, in seconds.
     samples: Vec<f64>,
-    /// How many of them were tried again.
+    /// The number of calls of this window that were tried again.
     conflicted: usize,
     window_began: Duration,
     /// The maximum number of calls that ran at a time in this window.

@@ -172,7 +172,7 @@ fn quick_failures_say_nothing_and_slow_ones_do() {
 
 #[test]
 fn conflicts_count_though_calls_are_quick() {
-    // The time that a call takes grows with the calls beside it, and stays below what counts as too long.
+    // The duration of a call grows with the number of concurrent calls, and stays below `QUICK`.
     let settled = |ending: fn(u64) -> Ending| {
         let mut limit = Limit::new(256, Duration::ZERO);
         limit.runs(1);

@@ -1,8 +1,8 @@
-//! Attempts that run once, however often they are asked for, and their answers.
+//! Attempts, each of which runs once although it may be requested several times, and their answers.
 //!
-//! An answer is kept for a while: who has lost it asks again. Who asks for an attempt that is not
-//! there is told so, and from then on it will not be run, should it be on its way still. All that is
-//! a convenience: what has been forgotten here is found out from the store.
+//! An answer is kept for a while, so that a client that has lost it can ask again. If a client asks
+//! for an unknown attempt, it is told so, and from then on the attempt is not run, even if its request
+//! still arrives. All this is a convenience: a forgotten outcome is looked up in the store.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use crate::limits::{WORKER_ANSWER_BYTES_KEPT_MAX, WORKER_ANSWERS_KEPT_MAX};
 use crate::problem::{Code, Problem};
 
-/// Whose attempt it is, at which store, and its number.
+/// The client, the store, and the attempt's number.
 pub(super) type Key = (String, String, u128);
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub(super) type Outcome = Result<Bytes, Problem>;
 
 pub(super) struct Attempts {
@@ -28,7 +28,7 @@ pub(super) struct Attempts {
 #[derive(Default)]
 struct Inner {
     entries: HashMap<Key, Entry>,
-    /// Those that do not run, in the order in which they ended, with their bytes.
+    /// Attempts that do not run, in the order in which they ended, with their bytes.
     ended: VecDeque<(Instant, Key, usize)>,
     bytes: usize,
 }
@@ -36,19 +36,19 @@ struct Inner {
 enum Entry {
     Running(watch::Receiver<Option<Outcome>>),
     Ended(Outcome),
-    /// It must not be run any more.
+    /// The attempt must not run any more.
     Void,
 }
 
-/// What is to be done with an attempt that has arrived.
+/// The next step for an attempt that has arrived.
 pub(super) enum Entered {
-    /// It is to be run, and this is where its outcome goes.
+    /// The caller must run the attempt and report its outcome to this turn.
     New(Turn),
-    /// It was there before.
+    /// The attempt arrived before.
     Known(Waiting),
 }
 
-/// What came of an attempt, now or later.
+/// The outcome of an attempt, now or later.
 pub(super) enum Waiting {
     Ended(Outcome),
     Running(watch::Receiver<Option<Outcome>>),
@@ -70,7 +70,7 @@ impl Attempts {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be done with an attempt that has arrived.
+    /// Registers an attempt that has arrived, and returns the next step.
     pub(super) fn enter(work: &Arc<super::Work>, key: Key) -> Result<Entered, Problem> {
         let mut inner = work.attempts.lock();
         match inner.entries.get(&key) {
@@ -88,7 +88,7 @@ impl Attempts {
         Ok(Entered::New(Turn { attempts: work.clone(), key, told }))
     }
 
-    /// What came of an attempt; one that is not there will not be run any more.
+    /// The outcome of an attempt; an unknown attempt is marked as never to be run.
     pub(super) fn ask(&self, key: Key) -> Result<Waiting, Problem> {
         let mut inner = self.lock();
         match inner.entries.get(&key) {
@@ -135,10 +135,10 @@ impl Inner {
 }
 
 impl Turn {
-    /// It has ended so.
+    /// Ends the attempt with this outcome.
     pub(super) fn end(self, outcome: Outcome) {
         let attempts = &self.attempts.attempts;
-        // What was refused has run nothing: it may be sent again.
+        // A refusal is kept as well. A refused attempt has run nothing, so the client may send it again.
         let entry = Entry::Ended(outcome.clone());
         attempts.lock().end(self.key.clone(), entry, attempts.kept);
         let _ = self.told.send(Some(outcome));
@@ -146,7 +146,7 @@ impl Turn {
 }
 
 impl Waiting {
-    /// The outcome, if it is there in time.
+    /// The outcome, if it arrives in time.
     pub(super) async fn within(self, patience: Duration) -> Outcome {
         let mut outcome = match self {
             Self::Ended(outcome) => return outcome,

@@ -1,9 +1,9 @@
 //! The worker: whole phases for clients elsewhere (MixT §7.2).
 //!
-//! - `programs`: what clients have sent, checked and held against what is served here;
-//! - `attempts`: phases that run once, however often they are asked for, and their answers;
-//! - `operations`: what goes to a store by itself, in transactions of clients;
-//! - `routes`: which request leads where; `rights`: what a token allows of it.
+//! - `programs`: programs from clients, checked and compared with the served program;
+//! - `attempts`: phases that run once although they may be requested several times, and their answers;
+//! - `operations`: single requests to a store, in transactions of clients;
+//! - `routes`: the requests and their handlers; `rights`: a token's rights at the worker.
 
 mod attempts;
 mod operations;
@@ -24,20 +24,20 @@ use mingle_store::wrap::checked::CheckedStore;
 use crate::limits;
 use crate::problem::{Code, Problem};
 
-/// What a worker allows.
+/// The limits of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerBounds {
-    /// Instructions of one attempt at a phase.
+    /// The largest number of instructions in one attempt at a phase.
     pub steps_max: u64,
-    /// Bytes of values in one attempt at a phase.
+    /// The largest size of the values in one attempt at a phase, in bytes.
     pub memory_bytes_max: usize,
-    /// Programs of others that are known at a time; the one that was used longest ago goes first.
+    /// The largest number of programs from clients; the least recently used one is dropped first.
     pub programs_max: usize,
-    /// Bytes of a program.
+    /// The largest size of a program, in bytes.
     pub program_bytes_max: usize,
-    /// Bytes of a request.
+    /// The largest size of a request, in bytes.
     pub body_bytes_max: usize,
-    /// How long an answer is kept for whoever has lost it.
+    /// The time for which an answer is kept for a client that has lost it.
     pub answers_kept: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Default for WorkerBounds {
     }
 }
 
-/// All that the worker keeps in memory. Nothing of it is needed for what is promised.
+/// The worker's state in memory. No guarantee depends on it.
 pub(crate) struct Work {
     bounds: WorkerBounds,
     stores: BTreeMap<Name, Arc<Beside>>,
@@ -94,7 +94,7 @@ impl Work {
         })
     }
 
-    /// Now and then ends transactions that nobody ends, and forgets answers that nobody has asked for.
+    /// Periodically ends idle transactions, and forgets answers after their time.
     pub(crate) async fn sweep(self: Arc<Self>) {
         loop {
             tokio::time::sleep(limits::WORKER_SWEPT_EVERY).await;

@@ -1,4 +1,4 @@
-//! What goes to a store by itself, in transactions of clients.
+//! Single requests to a store, in transactions of clients.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use mingle_store_worker::wire::{Given, Opening, Operation};
 use crate::limits::{WORKER_OPEN_FOR, WORKER_OPEN_MAX};
 use crate::problem::Problem;
 
-/// Whose transaction it is, at which store, and its number.
+/// The client, the store, and the transaction's number.
 type Key = (String, String, u128);
 
-/// When something was last asked in it, and the transaction.
+/// The time of the transaction's last request, and the transaction.
 type Held = (Instant, Box<dyn Transaction>);
 
 /// Transactions that clients have begun.
@@ -28,12 +28,12 @@ impl Open {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends what nobody has asked anything in for long.
+    /// Ends transactions that have been idle for too long.
     pub(super) fn sweep(&self) {
         self.lock().retain(|_, (used, _)| used.elapsed() < WORKER_OPEN_FOR);
     }
 
-    /// Does what is asked.
+    /// Runs a request.
     pub(super) async fn run(
         &self,
         (who, store): (&str, &str),
@@ -89,7 +89,7 @@ impl Open {
         })
     }
 
-    /// The transaction, out of the others' reach while something is asked in it.
+    /// Takes the transaction out of the map, so that no other request reaches it meanwhile.
     async fn take(
         &self,
         key: &Key,
@@ -98,7 +98,7 @@ impl Open {
     ) -> Result<Result<Box<dyn Transaction>, StoreError>, Problem> {
         if opening.is_open {
             let held = self.lock().remove(key).map(|(_, held)| held);
-            // It has been idle for too long, or the worker has begun anew: its snapshot is gone.
+            // It was idle for too long, or the worker has restarted: its snapshot is gone.
             return Ok(held.ok_or(StoreError::Conflict));
         }
         if self.lock().len() >= WORKER_OPEN_MAX {

@@ -1,7 +1,7 @@
-//! Programs that clients have sent.
+//! Programs from clients.
 //!
-//! A program may bring transactions of its own. What it says of a store that is served here must be
-//! what the program that is served says of it: the store keeps what that declares.
+//! A program may bring transactions of its own. Its declarations for a store that is served here must
+//! match those of the served program, because the store keeps data by the latter.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,14 +19,14 @@ pub(super) struct Programs {
     served_hash: ProgramHash,
     known: Mutex<Known>,
     known_max: usize,
-    /// Checking takes a core: one at a time.
+    /// Checking takes a core, so one program is checked at a time.
     checking: Semaphore,
 }
 
 #[derive(Default)]
 struct Known {
     programs: HashMap<ProgramHash, (u64, Arc<Program>)>,
-    /// Counts uses.
+    /// A counter of uses, as the time of the last use.
     now: u64,
 }
 
@@ -94,7 +94,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Whether a program means by a store's data what is meant here.
+    /// Checks that a program's declarations for a store match those of the served program.
     pub(super) fn check_fit(&self, program: &Arc<Program>, store: &str) -> Result<(), Problem> {
         if Arc::ptr_eq(program, &self.served) {
             return Ok(());
@@ -112,7 +112,7 @@ fn fits(served: &Program, program: &Program, store: &str) -> Result<(), String> 
     };
     let level = |program: &Program, id| program.checked.levels.carrier(id);
     let (has, wants) = (level(served, here.level), level(program, there.level));
-    // The strongest comes first.
+    // The strongest level is the smallest.
     if has > wants {
         let (has, wants) = (has.name(), wants.name());
         return Err(format!("the program wants store {store} to be {wants}, and it is {has}"));
@@ -121,7 +121,7 @@ fn fits(served: &Program, program: &Program, store: &str) -> Result<(), String> 
         let known = served.schema().objects.get(&declared.name);
         let is_alike = match known {
             Some(known) if *declared.store == *store => known == declared,
-            // Refs to it may be kept here.
+            // Refs to objects of another store may be kept here.
             Some(known) => *known.store != *store && known.key_type == declared.key_type,
             None => *declared.store != *store,
         };

@@ -1,4 +1,4 @@
-//! What a token allows of the worker.
+//! The rights of a token at the worker.
 
 use mingle_store::{Commit, Read, RecordKind, Write};
 use mingle_store_worker::wire::{Operation, hex};
@@ -24,8 +24,8 @@ pub(super) fn check_program(rights: &Rights, program: &[u8; 32]) -> Result<(), P
     Err(forbidden(rights, &format!("program {} at the worker", hex(program))))
 }
 
-/// Whoever may run some programs only reads and writes data through them only: of the rest it may do
-/// what finishing and cleaning up takes.
+/// Checks a single request. A token that may run only some programs reads and writes data only through
+/// them; outside them it may only do the requests that finishing and cleaning up need.
 pub(super) fn check_operation(rights: &Rights, operation: &Operation) -> Result<(), Problem> {
     if rights.may_run_all() {
         return Ok(());
@@ -48,7 +48,8 @@ fn is_protocol_read(read: &Read) -> bool {
     matches!(read, Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. })
 }
 
-/// An intent or a program would be run by a helper, with the rights of the principal that it names.
+/// True if the write belongs to the protocol. Intents and programs are excluded: a helper would run
+/// them, with the rights of the principal that they name.
 fn is_protocol_write(write: &Write) -> bool {
     match write {
         Write::Forget(_) | Write::Discard(_) => true,

@@ -1,4 +1,4 @@
-//! Which request to the worker leads where.
+//! The requests to the worker, and their handlers.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ type Answer = Result<Response, Problem>;
 type Asked = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Named<T> = Result<Path<T>, PathRejection>;
 
-/// The routes of the worker; [`wire`] says what they are for.
+/// The routes of the worker; [`wire`] documents them.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/worker/programs/{hash}", put(program))
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/v1/worker/stores/{store}/operations", post(operate))
 }
 
-/// What whoever asks may do, and what the worker has.
+/// The rights of the caller, and the worker's state.
 fn enter<'a>(
     app: &'a Arc<App>,
     headers: &HeaderMap,
@@ -70,7 +70,7 @@ fn nonce_of(text: &str) -> Result<u128, Problem> {
     })
 }
 
-/// The program that the query names, if it is known and the store means by it what it does.
+/// The program that the query names, if it is known and its declarations for the store match.
 fn asked_program(
     work: &Work,
     rights: &Rights,
@@ -140,7 +140,7 @@ async fn run(
     let waiting = match Attempts::enter(work, key.clone())? {
         Entered::Known(waiting) => waiting,
         Entered::New(turn) => {
-            // It runs to its end, whoever waits for it.
+            // It runs to its end, even if the client stops waiting.
             let admitted = (permit, held);
             let sent = (store, program, attempt, rights);
             tokio::spawn(attempt_once(work.clone(), turn, sent, admitted));
@@ -158,7 +158,7 @@ async fn attempt_once(
 ) {
     let outcome = match work.store(&store).cloned() {
         Ok(site) => {
-            // In a task of its own: what does not fit the phase may end it.
+            // In a task of its own: if the sent data does not fit the phase, the code may panic.
             let running = async move {
                 let admission = rights.principals().map(|listed| listed as &dyn Admission);
                 site.run(&program, &attempt, admission).await
@@ -210,7 +210,7 @@ async fn operate(State(app): State<Arc<App>>, path: Named<String>, request: Requ
     })?;
     check_operation(&rights, &operation)?;
     let (work, who) = (work.clone(), rights.name.clone());
-    // A commit is not to be stopped halfway by a client that goes away.
+    // A client that disconnects must not stop a commit halfway.
     let running = tokio::spawn(async move {
         let _admitted = (permit, held);
         let result = work.open.run((&who, &store), &site, operation).await?;

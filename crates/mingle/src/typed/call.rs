@@ -11,10 +11,10 @@ use mingle_runtime::{CallReport, Error, Session};
 use super::value::FromValue;
 use crate::database::Database;
 
-/// A call of a transaction whose result is a `T`: awaited, it runs.
+/// A call of a transaction whose result is a `T`. It runs when it is awaited.
 ///
-/// It may be dropped at any time. Before the first phase that writes has committed, that undoes it;
-/// from then on the transaction finishes by itself.
+/// Its future may be dropped at any time. Before the first phase that writes has committed, dropping
+/// undoes the call; afterwards the transaction finishes by itself.
 #[must_use = "a transaction runs once its call is awaited"]
 pub struct Call<T> {
     database: Arc<Database>,
@@ -22,9 +22,9 @@ pub struct Call<T> {
     outcome: PhantomData<fn() -> T>,
 }
 
-/// The result of a call that has ended well.
+/// The result of a call that succeeded.
 pub trait Outcome: Sized {
-    /// Takes it from the transaction's result; none if that is of another type.
+    /// Converts the transaction's result; none if the result is of another type.
     fn of(result: Option<&Value>, following: &[Name]) -> Option<Self>;
 }
 
@@ -45,7 +45,7 @@ impl<T: FromValue> Outcome for T {
 pub struct Early<T> {
     /// The result, if it was computed by then.
     pub result: Option<T>,
-    /// Stores at which the rest follows by itself.
+    /// The stores at which the rest follows by itself.
     pub following: Vec<Name>,
 }
 
@@ -65,21 +65,21 @@ impl<T> Call<T> {
         (self.database, self.inner)
     }
 
-    /// As part of what this client does: it sees what the session has seen and written, and the
-    /// session learns what it sees and writes.
+    /// Makes the call a part of this session: it sees all that the session has seen and written, and the
+    /// session records all that the call sees and writes.
     pub fn session(mut self, session: &Session) -> Self {
         self.inner.session = session.clone();
         self
     }
 
-    /// Conflicts are retried, and others waited for, for so long; the binding says how long unless
-    /// this does.
+    /// Sets the time for which conflicts are retried and other transactions are waited for. The default
+    /// is the deadline of the binding.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.inner.deadline = Some(deadline);
         self
     }
 
-    /// Waits until this store has committed, and all before it; the rest follows by itself.
+    /// Waits until this store, and all stores before it, have committed; the rest follows by itself.
     pub fn until(mut self, store: impl Into<Name>) -> Call<Early<T>> {
         self.inner.until = Some(store.into());
         Call::new(self.database, self.inner)
@@ -87,7 +87,7 @@ impl<T> Call<T> {
 }
 
 impl<T: Outcome> Call<T> {
-    /// Runs it, and says besides the result how its phases went.
+    /// Runs the call, and also returns a report on its phases.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl<T: Outcome> Call<T> {
     ///
     /// # Panics
     ///
-    /// Never: a checked program's results are of the types that it declares.
+    /// Never: the results of a checked program have the declared types.
     pub async fn report(self) -> Result<(T, CallReport), Error> {
         let report = self.database.submit(self.inner).await?;
         let outcome = T::of(report.result.as_ref(), &report.following);

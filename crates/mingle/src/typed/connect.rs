@@ -14,21 +14,21 @@ use crate::binding::Binding;
 use crate::database::Database;
 use crate::open::OpenError;
 
-/// A program that was checked when its host was compiled, over its stores.
+/// A program that was checked when its host was compiled, over open stores.
 pub trait Program: Sized {
-    /// Its text.
+    /// The program's text.
     const TEXT: &'static str;
 
-    /// Over stores that are open for it.
+    /// Creates the program over stores that are open for it.
     #[doc(hidden)]
     fn from_handle(handle: Handle) -> Self;
 }
 
-/// The stores of a program, and whose calls they serve.
+/// The stores of a program, and the client whose calls they serve.
 #[derive(Clone)]
 pub struct Handle {
     database: Arc<Database>,
-    /// The client; without one each call is of a client of its own.
+    /// The client's session; without one, each call is made by a client of its own.
     session: Option<Session>,
 }
 
@@ -39,11 +39,11 @@ impl fmt::Debug for Handle {
 }
 
 impl Handle {
-    /// Over stores that are open for the program `P`.
+    /// Creates a handle over stores that are open for the program `P`.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] when they are open for another program.
+    /// [`Error::Misuse`] when the stores are open for another program.
     pub fn new<P: Program>(database: Arc<Database>) -> Result<Self, Error> {
         if *database.program().text != *P::TEXT {
             let message = "the stores are open for another program, or another version of it";
@@ -52,7 +52,7 @@ impl Handle {
         Ok(Self { database, session: None })
     }
 
-    /// The same stores for one client.
+    /// Returns a handle to the same stores for one client.
     #[must_use]
     pub fn with_session(&self, session: &Session) -> Self {
         Self { database: self.database.clone(), session: Some(session.clone()) }
@@ -63,7 +63,7 @@ impl Handle {
         &self.database
     }
 
-    /// A call of a transaction, which does nothing yet.
+    /// Creates a call of a transaction; it runs when it is awaited.
     pub fn call<T, const N: usize>(&self, transaction: &str, arguments: [Value; N]) -> Call<T> {
         let session = self.session.clone().unwrap_or_default();
         let call = mingle_runtime::Call::new(transaction, arguments.into());
@@ -71,8 +71,8 @@ impl Handle {
     }
 }
 
-/// The stores of a program, about to be opened: awaited, it opens them. Without a binding each is
-/// embedded, without a folder they are in memory.
+/// A request to open the stores of a program; awaiting it opens them. Without a binding, each store is
+/// embedded; without a folder, embedded stores are in memory.
 #[must_use = "stores are opened once this is awaited"]
 pub struct Connect<P> {
     binding: Binding,
@@ -87,7 +87,7 @@ impl<P: Program> Connect<P> {
         Self { binding: Binding::default(), folder: None, program: PhantomData }
     }
 
-    /// Which engine each store is.
+    /// Sets the binding, which names the engine of each store.
     pub fn binding(self, binding: &Binding) -> Self {
         Self { binding: binding.clone(), ..self }
     }

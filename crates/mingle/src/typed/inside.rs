@@ -1,4 +1,4 @@
-//! Calls inside a transaction of the application's.
+//! Calls inside a transaction of the application.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,8 +9,8 @@ use mingle_store_postgres::HostTransaction;
 
 use super::call::{Call, Outcome};
 
-/// A call that takes effect when the application's transaction commits. Dropped, the rest of it follows
-/// by itself.
+/// A call that takes effect when the application's transaction commits. If it is dropped, the other
+/// stores still follow.
 pub struct Joined<T> {
     inner: Inside,
     outcome: PhantomData<fn() -> T>,
@@ -24,11 +24,11 @@ impl<T> fmt::Debug for Joined<T> {
 
 impl<T> Call<T> {
     /// Makes the call a part of a transaction that the application has begun itself, with
-    /// tokio-postgres, at the database of the store that it writes first: both take effect, or neither.
-    /// What the call does at other stores follows once the application has committed.
+    /// tokio-postgres, at the database of the store that the call writes first: both take effect, or
+    /// neither. The call's phases at other stores follow once the application has committed.
     ///
-    /// The application's transaction has to be `SERIALIZABLE`. If this fails, or is dropped, it is as it
-    /// was before, and can go on.
+    /// The application's transaction must be `SERIALIZABLE`. If this function fails, or its future is
+    /// dropped, the application's transaction is as it was before, and can go on.
     ///
     /// # Errors
     ///
@@ -41,24 +41,24 @@ impl<T> Call<T> {
 }
 
 impl<T: Outcome> Joined<T> {
-    /// The result, if it is known already. It holds if the application commits.
+    /// The result, if it is known already. It becomes valid if the application commits.
     pub fn result(&self) -> Option<T> {
         let report = self.inner.report();
         T::of(report.result.as_ref(), &self.inner.following())
     }
 
-    /// Stores at which the rest follows once the application has committed.
+    /// The stores at which the rest follows once the application has committed.
     pub fn following(&self) -> Vec<Name> {
         self.inner.following()
     }
 
-    /// How the phases went that are part of the application's transaction, and those before them.
+    /// The report on the phases inside the application's transaction, and on the phases before them.
     pub fn report(&self) -> &CallReport {
         self.inner.report()
     }
 
-    /// Waits for the rest, after the application has committed; with [`Call::until`] as far as that
-    /// says. From then on the call's session has seen it. Dropped, the rest follows all the same.
+    /// Waits for the other stores, after the application has committed; with [`Call::until`], only up to
+    /// that store. From then on the call's session has seen it. If dropped, the other stores still follow.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl<T: Outcome> Joined<T> {
     ///
     /// # Panics
     ///
-    /// Never: a checked program's results are of the types that it declares.
+    /// Never: the results of a checked program have the declared types.
     pub async fn follow(self) -> Result<T, Error> {
         let report = self.inner.follow().await?;
         let outcome = T::of(report.result.as_ref(), &report.following);

@@ -1,10 +1,10 @@
-//! What [`program!`](crate::program) generates builds upon this: connecting, calls with their
-//! options, and values as Rust's types.
+//! The base of the code that [`program!`](crate::program) generates: connecting, calls with their
+//! options, and conversions between values and Rust types.
 //!
 //! - `connect`: opening the stores of a program;
-//! - `call`: one call, and what can be said of it;
-//! - `inside`: calls inside a transaction of the application's;
-//! - `value`: values of the language from and to those of Rust.
+//! - `call`: one call, and its options;
+//! - `inside`: calls inside a transaction of the application;
+//! - `value`: conversions between values of the language and values of Rust.
 
 mod call;
 mod connect;

@@ -1,4 +1,4 @@
-//! Values of the language from and to those of Rust.
+//! Conversions between values of the language and values of Rust.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub trait ToValue {
     fn to_value(&self) -> Value;
 }
 
-/// A type that a result can be read as.
+/// A type to which a result can be converted.
 pub trait FromValue: Sized {
     /// Reads a value; none if it is of another type.
     fn from_value(value: &Value) -> Option<Self>;
@@ -172,12 +172,12 @@ pub fn key_of<K: FromValue>(kind: &str, value: &Value) -> Option<K> {
     K::from_value(object.key())
 }
 
-/// A struct of these fields, in the order of its declaration.
+/// Creates a struct value with these fields, in the order of its declaration.
 pub fn record<const N: usize>(fields: [Value; N]) -> Value {
     Value::Struct(Arc::new(fields))
 }
 
-/// The fields of a struct; none if the value is no struct of so many.
+/// The fields of a struct; none if the value is no struct with `N` fields.
 pub fn fields_of<const N: usize>(value: &Value) -> Option<&[Value; N]> {
     match value {
         Value::Struct(fields) => fields.as_array(),
