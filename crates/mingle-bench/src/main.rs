@@ -53,10 +53,10 @@ enum Command {
     /// The language server: diagnostics after an edit in a long program.
     #[cfg(feature = "benchmarks")]
     Lsp(lsp::Options),
-    /// What the HTTP layer adds to a call, and how many calls one core carries.
+    /// The cost that the HTTP layer adds to a call, and the number of calls that one core carries.
     #[cfg(feature = "benchmarks")]
     Http(http::Options),
-    /// Throughput with tracking against the same without, as in MixT's Figure 15.
+    /// Throughput with tracking against throughput without it, as in MixT's Figure 15.
     #[cfg(feature = "benchmarks")]
     Witnesses(witnesses::Options),
     /// Stores in PostgreSQL: Message Groups against all in PostgreSQL and against an outbox written by
@@ -66,13 +66,13 @@ enum Command {
     /// The causal core of the geo-replicated store: throughput, visibility, catching up.
     #[cfg(feature = "benchmarks")]
     Geo(geo::Options),
-    /// Dependent reads at a distant store: whole, beside the store, against read by read.
+    /// Dependent reads at a distant store: whole phases beside the store, against one read at a time.
     #[cfg(feature = "benchmarks")]
     Worker(worker::Options),
     /// UniStore's evaluation: the systems that it compares, in a capacity model.
     #[cfg(feature = "benchmarks")]
     Evaluation(evaluation::Options),
-    /// Two `mingle serve` over real servers that are killed and stopped, and what the stores hold afterwards.
+    /// Two `mingle serve` over real servers that are killed and stopped; then checks the data in the stores.
     #[cfg(feature = "benchmarks")]
     Soak(soak::Options),
 }

@@ -1,4 +1,4 @@
-//! The invariants, over what was called and what the stores hold: nothing lost, halved or doubled.
+//! The invariants between the calls made and the data in the stores: no call lost, halved or doubled.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ pub const INITIAL: i64 = 1_000_000;
 /// Objects of each kind.
 pub const OBJECTS: usize = 400;
 
-/// Which stores a call writes.
+/// The stores that a call writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
     /// PostgreSQL alone.
@@ -37,18 +37,18 @@ pub enum Store {
     Feed,
 }
 
-/// What a caller knows of its call.
+/// The caller's knowledge of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
-    /// It has taken effect, at some stores later than the answer.
+    /// The call took effect, at some stores perhaps after the answer.
     Done,
-    /// It has not, and never will.
+    /// The call did not take effect, and never will.
     Refused,
-    /// Either.
+    /// The call may or may not have taken effect.
     Unknown,
 }
 
-/// A transfer. From an account, to an account; or the amount to a slot and as much to a page.
+/// A transfer: from an account to an account, or of the amount to a slot and to a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub id: i64,
@@ -60,8 +60,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// What it adds to the balance of which objects; it leaves its id at each of them. A page has no balance: its
-    /// lines stand for the amounts.
+    /// The objects that the call changes, each with the amount added to its balance; the call leaves its id at
+    /// each of them. A page has no balance: its lines stand for the amounts.
     pub fn effects(&self) -> Vec<(Store, i64, i64)> {
         let amount = self.amount;
         match self.sort {
@@ -76,26 +76,26 @@ impl Call {
     }
 }
 
-/// What the stores hold, as their own clients tell.
+/// The data in the stores, as read by the stores' own clients.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    /// How often the id of a call stands at an object.
+    /// The number of times that the id of a call stands at an object.
     pub lines: BTreeMap<(Store, i64, i64), usize>,
     /// Balances of accounts and slots.
     pub balances: BTreeMap<(Store, i64), i64>,
 }
 
-/// What came of the calls.
+/// The result of the comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Calls without an answer that took effect, and that did not.
+    /// The number of calls without an answer that took effect, and of those that did not.
     pub unknown_done: usize,
     pub unknown_not: usize,
     /// A sentence for each violation.
     pub violations: Vec<String>,
 }
 
-/// Holds what the stores hold against what was called.
+/// Compares the data in the stores with the calls that were made.
 pub fn judge(calls: &[(Call, Answer)], held: &Held) -> Verdict {
     let mut verdict = Verdict::default();
     let mut lines = held.lines.clone();
@@ -143,7 +143,7 @@ pub fn judge(calls: &[(Call, Answer)], held: &Held) -> Verdict {
     verdict
 }
 
-/// The sum of all transfers, by balances alone where a store has some.
+/// Returns a violation if transfers changed the total of all balances and of the amounts at pages.
 fn sum(calls: &[(Call, Answer)], held: &Held) -> Option<String> {
     let amounts: BTreeMap<i64, i64> =
         calls.iter().map(|(call, _)| (call.id, call.amount)).collect();
@@ -164,7 +164,7 @@ mod tests {
         Call { id, sort, from: 1, to: 2, page: 3, amount: 5 }
     }
 
-    /// The stores after these calls have taken effect once.
+    /// The data after each of these calls has taken effect once.
     fn after(calls: &[Call]) -> Held {
         let mut held = Held::default();
         for object in 0..5 {

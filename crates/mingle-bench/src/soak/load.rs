@@ -1,7 +1,7 @@
-//! Calls at a fixed rate, whether those before have been answered or not.
+//! Calls at a fixed rate, even if earlier calls have not been answered.
 //!
-//! A call goes to its server, or to the other one while that does not answer `/healthz`, as a load balancer does. Its
-//! latency counts from the moment when it was due.
+//! A call goes to its server; while that server does not answer `/healthz`, it goes to the other one, as behind a load
+//! balancer. Its latency counts from the moment when it was due.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,23 +15,23 @@ use tokio::time::{sleep, sleep_until, timeout};
 
 use super::judge::{Answer, Call, OBJECTS, Sort};
 
-/// Calls a second.
+/// Calls per second.
 pub const RATE: f64 = 50.0;
 
-/// The deadline of each call, and how long the caller waits for an answer.
+/// The deadline of each call, and the caller's longest wait for an answer.
 const DEADLINE_MS: u64 = 5_000;
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// How often a server is asked whether it answers, and within which time it must.
+/// The interval between two probes of a server, and the longest time for its answer.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 const PROBE_WITHIN: Duration = Duration::from_secs(1);
 
-/// A call and what became of it.
+/// A call and its outcome.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub call: Call,
     pub answer: Answer,
-    /// The code of the problem, or the error of the connection, of a call that was not done.
+    /// The problem's code or the connection's error, if the call was not done.
     pub why: Option<String>,
     /// Seconds since the load began.
     pub due: f64,
@@ -64,7 +64,7 @@ impl Target {
         Ok(stream)
     }
 
-    /// Sends a request and gives status and body of the answer.
+    /// Sends a request; returns the status and the body of the answer.
     async fn ask(&self, head: &str, body: &str) -> Result<(String, String), String> {
         let mut stream = self.connect().await.map_err(|error| format!("{NOT_SENT}{error}"))?;
         let length = body.len();
@@ -89,13 +89,13 @@ impl Target {
         Some(values.sum())
     }
 
-    /// Looks again and again whether it answers.
+    /// Probes the server until the end of the run.
     pub async fn probe(self: Arc<Self>) {
         loop {
             let asked = timeout(PROBE_WITHIN, self.ask("GET /healthz", "")).await;
             let is_up = matches!(asked, Ok(Ok((status, _))) if status == "200");
             if !is_up {
-                // Connections of a process that is gone.
+                // These connections belong to a process that has ended.
                 self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
             }
             self.is_up.store(is_up, Ordering::Relaxed);
@@ -104,10 +104,10 @@ impl Target {
     }
 }
 
-/// What the error of a request that was not sent begins with.
+/// The prefix of the error of a request that was not sent.
 const NOT_SENT: &str = "not sent: ";
 
-/// One answer, whole: its status and its body.
+/// Receives one whole answer: its status and its body.
 async fn receive(stream: &mut TcpStream) -> Result<(String, String), String> {
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; 16_384]);
     loop {
@@ -127,8 +127,8 @@ async fn receive(stream: &mut TcpStream) -> Result<(String, String), String> {
     }
 }
 
-/// The calls of a run: two in five at PostgreSQL alone, and the others at two and at three stores, as far as there are so
-/// many.
+/// The calls of a run: two in five at PostgreSQL alone, the others at two and at three stores, as far as the run has
+/// these stores.
 pub fn calls(count: usize, sorts: &[Sort], seed: u64) -> Vec<Call> {
     let mut random = Random::new(seed ^ 0x50a4);
     let mut calls = Vec::with_capacity(count);
@@ -144,7 +144,7 @@ pub fn calls(count: usize, sorts: &[Sort], seed: u64) -> Vec<Call> {
     calls
 }
 
-/// Makes the calls, each when it is due.
+/// Makes each call when it is due.
 pub async fn run(
     calls: Vec<Call>,
     targets: [Arc<Target>; 2],
@@ -192,14 +192,14 @@ async fn one(call: &Call, targets: &[Arc<Target>; 2]) -> (Answer, Option<String>
     (Answer::Refused, Some(why))
 }
 
-/// What an answer says of its call.
+/// The outcome of a call, by its answer.
 fn judged(status: &str, body: &str) -> (Answer, Option<String>) {
     let told = serde_json::from_str::<serde_json::Value>(body).unwrap_or_default();
     let code = told["code"].as_str().unwrap_or(status);
     let why = format!("{status} {code}");
     match (status, code) {
         ("200", _) => (Answer::Done, None),
-        // It follows by itself at the other stores.
+        // The call follows by itself at the other stores.
         ("202", _) => (Answer::Done, Some(why)),
         (_, "unknown" | "parked" | "result-gone") => (Answer::Unknown, Some(why)),
         _ => (Answer::Refused, Some(why)),

@@ -1,9 +1,9 @@
 //! A soak over real servers: two `mingle serve` over PostgreSQL, Redis and Cassandra in three data centers, under a
 //! steady load, while processes are killed and stopped and connections are cut.
 //!
-//! Afterwards the stores are read in SQL, CQL and commands of Redis, and not through Mingle: each call that was
-//! acknowledged is there exactly once in every store that it writes, each that was refused is nowhere, and each of which
-//! nothing is known is there wholly or not at all. Anything else is an error. Missed bars are an error with `--strict`.
+//! Afterwards the stores are read in SQL, CQL and commands of Redis, and not through Mingle. Each acknowledged call must
+//! be there exactly once in every store that it writes; each refused call nowhere; each call with an unknown outcome
+//! wholly or not at all. Any violation is an error. Missed bars are an error with `--strict`.
 //!
 //! - [`plan`]: faults and their times, from a seed.
 //! - [`world`]: the servers, the program over them, and the look from outside.
@@ -33,19 +33,19 @@ use report::{Run, Sample};
 use serve::{Launch, Serve};
 use world::World;
 
-/// How long leftovers may take to be finished once the load has ended and all servers run.
+/// The longest time to finish leftovers after the load has ended and all servers run.
 const SETTLED_WITHIN: Duration = Duration::from_mins(1);
 
-/// How often the stores are looked at until then.
+/// The interval between two looks at the stores until then.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How many violations are printed.
+/// The number of violations that are printed.
 const SHOWN: usize = 20;
 
-/// How long, and over what.
+/// The duration and the stores of a run.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// How long the load lasts, at least 2.
+    /// Duration of the load in minutes, at least 2.
     #[arg(long, default_value_t = 2.0)]
     minutes: f64,
     /// Seed of the calls and of the faults.
@@ -57,7 +57,7 @@ pub struct Options {
     /// The command line tool [default: `mingle` beside this program].
     #[arg(long)]
     mingle: Option<PathBuf>,
-    /// Where the page, the program, its binding and the logs go.
+    /// Folder for the page, the program, its binding and the logs.
     #[arg(long, default_value = "target/soak")]
     folder: PathBuf,
     /// Missed bars are an error.
@@ -71,7 +71,7 @@ enum Without {
     Cassandra,
 }
 
-/// Runs it.
+/// Runs the soak.
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     runtime.block_on(async {
         tokio::select! {
             result = soak(options) => result,
-            // All that was started ends with what holds it.
+            // On return, all started servers end, because their owners are dropped.
             _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
         }
     })
@@ -133,7 +133,7 @@ fn start(options: &Options, world: &World, engines: Engines) -> Result<[Serve; 2
     let folder = &options.folder;
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for name in ["serve-a.log", "serve-b.log"] {
-        // Of an earlier run, if there was one.
+        // A file of an earlier run, if there is one.
         let _ = std::fs::remove_file(folder.join(name));
     }
     write(&folder.join("soak.mingle"), &world.program())?;
@@ -156,7 +156,7 @@ async fn until(began: Instant, seconds: f64) {
     tokio::time::sleep_until((began + Duration::from_secs_f64(seconds)).into()).await;
 }
 
-/// Lets the faults happen.
+/// Injects the faults at their times.
 async fn happen(
     faults: &[Fault],
     world: &World,
@@ -188,7 +188,7 @@ async fn happen(
     Ok(())
 }
 
-/// Looks at stores and processes once a second.
+/// Samples the stores and the processes once a second.
 async fn watch(
     world: &World,
     servers: &[Serve; 2],
@@ -216,7 +216,7 @@ async fn watch(
     samples
 }
 
-/// Looks at what the stores hold until it is as it must be, or the time is over.
+/// Reads the data in the stores until it satisfies the invariants, or the time is over.
 async fn settle(world: &World, outcomes: &[Outcome]) -> Result<Verdict, String> {
     let calls: Vec<_> = outcomes.iter().map(|outcome| (outcome.call, outcome.answer)).collect();
     let began = Instant::now();
@@ -237,7 +237,7 @@ async fn settle(world: &World, outcomes: &[Outcome]) -> Result<Verdict, String> 
     }
 }
 
-/// Prints all, and writes the page.
+/// Prints the results, and writes the page.
 fn tell(options: &Options, run: &Run, verdict: &Verdict) -> Result<(), String> {
     let table = run.table();
     let width =

@@ -1,4 +1,4 @@
-//! The page: figures, phases and plots over time in one file that needs nothing else.
+//! The page: figures, phases and plots over time in one self-contained file.
 
 use std::fmt::Write as _;
 

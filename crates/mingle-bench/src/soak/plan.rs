@@ -1,4 +1,4 @@
-//! Faults and their times: all of it follows from the seed and the length.
+//! Faults and their times, all derived from the seed and the length.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Kind {
     KillServe,
     /// One `mingle serve` is stopped by SIGSTOP, for longer than its lease.
     StopServe,
-    /// The node of Cassandra in the third data center, where no server stays, answers nothing.
+    /// The node of Cassandra in the third data center, at which no server stays, answers no requests.
     NodeAway,
     /// Redis is killed, and started again at the end.
     RestartRedis,
@@ -44,7 +44,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fault {
     pub kind: Kind,
-    /// The index of the server that it happens to, if it happens to one.
+    /// The index of the affected server, if the fault affects one.
     pub server: usize,
     pub begin: f64,
     pub end: f64,
@@ -60,7 +60,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Which engines there are besides PostgreSQL.
+/// The engines of the run besides PostgreSQL.
 #[derive(Clone, Copy, Debug)]
 pub struct Engines {
     pub redis: bool,

@@ -1,4 +1,4 @@
-//! What was seen, by phase, against the bars.
+//! The results by phase, compared with the bars.
 
 use hdrhistogram::Histogram;
 
@@ -7,27 +7,27 @@ use super::load::{Outcome, RATE};
 use super::plan::{BEFORE, Fault, Kind, RECOVERY};
 use crate::geo::Figure;
 
-/// What is seen once a second.
+/// The measurements taken once a second.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// Seconds since the load began.
     pub at: f64,
     /// Witness rows in all stores, if they all answered.
     pub rows: Option<i64>,
-    /// Transactions that are not cleaned up yet, if both servers said so.
+    /// Transactions that are not cleaned up yet, if both servers reported their number.
     pub open: Option<f64>,
     /// Resident memory in MiB and processor time in seconds, of each server.
     pub used: [Option<(f64, f64)>; 2],
 }
 
-/// A time between two faults, or of one.
+/// A time between two faults, or during one.
 pub struct Phase {
     pub name: String,
     pub begin: f64,
     pub end: f64,
 }
 
-/// What all calls and samples were.
+/// All calls and samples of a run.
 pub struct Run {
     pub seconds: f64,
     pub faults: Vec<Fault>,
@@ -37,7 +37,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Before the first fault but the first seconds, then during each fault and after it.
+    /// The phases: the time before the first fault without its first seconds, then each fault and the time after it.
     pub fn phases(&self) -> Vec<Phase> {
         let mut phases = vec![Phase { name: "before".into(), begin: BEFORE / 2.0, end: BEFORE }];
         for (index, fault) in self.faults.iter().enumerate() {
@@ -57,7 +57,7 @@ impl Run {
         self.outcomes.iter().filter(is_done)
     }
 
-    /// Calls of a sort that were due in a time: the part that was done, and quantiles of the latency in ms.
+    /// The share of calls of a sort, due in this time, that were done, and quantiles of their latency in ms.
     pub fn kept(&self, sort: Option<Sort>, begin: f64, end: f64) -> Kept {
         let is_in = |outcome: &&Outcome| (begin..end).contains(&outcome.due);
         let due = self.outcomes.iter().filter(is_in);
@@ -75,7 +75,7 @@ impl Run {
         }
     }
 
-    /// Calls that ended well in a time, by second.
+    /// Calls per second that succeeded and ended in this time.
     pub fn throughput(&self, sort: Option<Sort>, begin: f64, end: f64) -> f64 {
         self.done(sort).filter(|outcome| (begin..end).contains(&outcome.ended)).count() as f64
             / (end - begin)
@@ -94,14 +94,14 @@ impl Run {
         self.samples.iter().filter(move |sample| (begin..end).contains(&sample.at))
     }
 
-    /// Resident memory of a server in MiB, on the average of a time.
+    /// A server's mean resident memory in this time, in MiB.
     fn memory(&self, server: usize, begin: f64, end: f64) -> Option<f64> {
         let found: Vec<f64> =
             self.samples_in(begin, end).filter_map(|sample| Some(sample.used[server]?.0)).collect();
         (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64)
     }
 
-    /// Processor time of both servers for each call, in ms; nothing if one of them was killed meanwhile.
+    /// Processor time of both servers per call, in ms; none if one of them was killed meanwhile.
     fn cpu_ms(&self, begin: f64, end: f64) -> Option<f64> {
         let both = |sample: &Sample| Some(sample.used[0]?.1 + sample.used[1]?.1);
         let used: Vec<(f64, f64)> = self
@@ -113,13 +113,13 @@ impl Run {
         (last >= first && calls > 0.0).then(|| (last - first) * 1e3 / calls)
     }
 
-    /// The most witness rows for each open transaction.
+    /// The largest number of witness rows per open transaction.
     fn rows_by_open(&self, begin: f64, end: f64) -> Option<f64> {
         let ratio = |sample: &Sample| Some(sample.rows? as f64 / sample.open?.max(1.0));
         self.samples_in(begin, end).filter_map(ratio).reduce(f64::max)
     }
 
-    /// A line for each phase.
+    /// A row of the table for each phase.
     pub fn table(&self) -> Vec<Vec<String>> {
         let mut head = vec!["phase".to_owned(), "seconds".into(), "calls/s".into()];
         head.extend(self.sorts.iter().map(|sort| format!("{}: done, p50, p99 ms", sort.title())));
@@ -199,7 +199,7 @@ impl Run {
         figures
     }
 
-    /// What is kept of calls while a node is away that they do not need.
+    /// The throughput and latency of calls that do not need a node, while that node is away.
     fn beside(&self, fault: &Fault, sort: Sort) -> [Figure; 2] {
         let before = self.kept(Some(sort), BEFORE / 2.0, BEFORE);
         let during = self.kept(Some(sort), fault.begin, fault.end);
@@ -223,7 +223,7 @@ impl Run {
     }
 }
 
-/// What became of calls in a time.
+/// The results of calls in a time.
 pub struct Kept {
     pub share: f64,
     pub p50: f64,
@@ -235,7 +235,7 @@ mod tests {
     use super::super::judge::Call;
     use super::*;
 
-    /// A run of a minute in which the calls due in a time take so many seconds, or are refused if that is none.
+    /// A run of one minute in which the calls due in a time take so many seconds, or are refused if none is given.
     fn run(slow: (f64, f64), takes: Option<f64>) -> Run {
         let fault = Fault { kind: Kind::NodeAway, server: 0, begin: 25.0, end: 30.0 };
         let outcome = |id: i64| {

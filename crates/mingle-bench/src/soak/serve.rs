@@ -1,4 +1,4 @@
-//! A `mingle serve` of our own, which can be killed, stopped and started again at its address.
+//! A `mingle serve` process that can be killed, stopped and started again at its address.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The unit of times in `/proc`, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What is run, and where.
+/// The program to run, and its place.
 pub struct Launch {
     /// The command line tool.
     pub mingle: PathBuf,
@@ -31,7 +31,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Starts it at a port that is free.
+    /// Starts it at a free port.
     ///
     /// # Errors
     ///
@@ -58,14 +58,14 @@ impl Serve {
         Ok(())
     }
 
-    /// Stops it, or lets it go on.
+    /// Stops the process by a signal, or lets it go on.
     pub fn pause(&self, is_stopped: bool) -> Result<(), String> {
         let pid = Pid::from_raw(self.child().id() as i32).ok_or("the process has no number")?;
         let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
         kill_process(pid, signal).map_err(|error| format!("process {pid}: {error}"))
     }
 
-    /// An error if it has ended by itself.
+    /// Returns an error if the process has ended by itself.
     pub fn check(&self) -> Result<(), String> {
         match self.child().try_wait() {
             Ok(Some(status)) if !is_killed(status) => Err(format!(
@@ -77,7 +77,7 @@ impl Serve {
         }
     }
 
-    /// Resident memory in MiB, and processor time so far in seconds; nothing while it does not run.
+    /// Resident memory in MiB, and processor time so far in seconds; none while it does not run.
     pub fn used(&self) -> Option<(f64, f64)> {
         let pid = self.child().id();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

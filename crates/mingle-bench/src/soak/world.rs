@@ -1,4 +1,4 @@
-//! The servers, the program over them, and a look at them from outside: in SQL, CQL and commands of Redis.
+//! The servers, the program over them, and reads of their data in SQL, CQL and commands of Redis.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use super::judge::{Held, INITIAL, OBJECTS, Store};
 use super::plan::Engines;
 use crate::stores::servers::{connect, failed, through};
 
-/// The node that is away now and then: in the third data center, where no server stays.
+/// The node that is away at times: in the third data center, at which no server stays.
 const AWAY: usize = 2;
 
 /// The servers.
@@ -31,7 +31,7 @@ pub struct World {
 }
 
 impl World {
-    /// Starts them, and fills them.
+    /// Starts the servers, and fills them.
     pub async fn start(engines: Engines, seed: u64) -> Result<Self, String> {
         let start = async |engine: Engine, is_wanted: bool| {
             if !is_wanted {
@@ -212,7 +212,7 @@ impl World {
         Ok(rows)
     }
 
-    /// All that the calls have written.
+    /// All data that the calls have written.
     pub async fn held(&self) -> Result<Held, String> {
         let mut held = Held::default();
         let client = connect(self.postgres.url()).await?;
@@ -273,7 +273,7 @@ async fn open_nodes(server: &Server) -> Result<Nodes, String> {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // A stopped node would not end when it is asked to.
+        // A stopped node would not react to a request to end.
         let _ = self.pause_node(false);
     }
 }

@@ -1,4 +1,4 @@
-//! Statements sent by hand: what one that knows the driver does, and no more.
+//! Statements sent by hand: as a user of the driver sends them, without Mingle.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ pub struct Account {
     pub id: Vec<u8>,
 }
 
-/// What a statement takes.
+/// The parameters of a statement.
 #[derive(Clone, Copy, Debug)]
 enum Takes {
-    /// Nothing, and it goes unprepared.
+    /// No parameters; the statement is sent unprepared.
     Control,
     Nothing,
     Ids,
@@ -28,20 +28,21 @@ enum Takes {
     Number,
     NumberValue,
     IdNumberValue,
-    /// Objects whose rows are read, and those whose witness rows are: the whole store besides.
+    /// The objects whose rows are read, and the objects whose witness rows are read: these also include the
+    /// whole store.
     IdsObjects,
-    /// The value of a row that is there; the transaction; and what its commit demands: the object and
-    /// the whole store, whose witness rows are known, the transaction again, and how long it is
-    /// remembered.
+    /// The value of an existing row; the transaction; and the parameters of the commit: the object and
+    /// the whole store, whose witness rows are known, the transaction again, and the time for which it
+    /// is remembered.
     Change,
-    /// The same, of a row of this number that may not be there.
+    /// As `Change`, and the number of a row that may not exist.
     ChangeOrAdd,
 }
 
-/// Which statements serve what Mingle promises, rather than data.
+/// Parts of statements that serve Mingle's guarantees rather than data.
 const PROMISES: [&str; 2] = ["pg_current_xact_id()::text", "mingle_store"];
 
-/// The statements for data alone. What needs no answer goes out with what is before it.
+/// The statements for data alone. The final `COMMIT` joins the trip before it, because it needs no answer.
 pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
     let is_data = |sql: &String| !PROMISES.iter().any(|part| sql.contains(part));
     let mut data: Vec<Trip> = trips
@@ -60,7 +61,7 @@ pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
     data
 }
 
-/// What a statement changes that goes out together with what a commit demands.
+/// The change in a statement that combines it with the records of a commit.
 fn changes_of(sql: &str) -> String {
     let parts = sql.split_once(", p1 AS (INSERT INTO ").map(|(changes, _)| changes);
     let parts = parts.and_then(|changes| changes.strip_suffix(')'));
@@ -71,13 +72,13 @@ fn changes_of(sql: &str) -> String {
     change.unwrap_or_else(|| sql.to_owned())
 }
 
-/// A statement that reads rows and witness rows, without the latter.
+/// A statement without its part that reads witness rows.
 fn without_witnesses(sql: &str) -> String {
     let rows = sql.split_once(" FROM (").and_then(|(_, rest)| rest.split_once(") AS r UNION ALL"));
     rows.map_or(sql, |(rows, _)| rows).to_owned()
 }
 
-/// What one would write for a table of one's own.
+/// The statements that a developer would write for a table of the application's own.
 pub fn plain(transaction: &str) -> Vec<Trip> {
     const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
     const READ: &str = "SELECT balance FROM plain.account WHERE number = $1";
@@ -108,13 +109,13 @@ fn takes(sql: &str) -> Result<Takes, String> {
     })
 }
 
-/// Statements of a transaction, trip by trip.
+/// The statements of a transaction, grouped by round trip.
 pub struct Script(Vec<Vec<(String, Takes)>>);
 
 impl Script {
     /// # Errors
     ///
-    /// If a statement is not known here.
+    /// If a statement is unknown to this benchmark.
     pub fn new(trips: &[Trip]) -> Result<Self, String> {
         let known = |sql: &String| Ok((sql.clone(), takes(sql)?));
         let trips = trips.iter().map(|trip| trip.iter().map(known).collect());
@@ -131,17 +132,17 @@ enum Sent {
 pub struct Hand {
     client: Client,
     trips: Vec<Vec<Sent>>,
-    /// The transaction, as the adapter names it: an origin and a number.
+    /// The transaction's name in the adapter's tables: an origin and a number.
     transaction: Vec<u8>,
     count: u64,
 }
 
-/// How long a transaction that meets others is tried, and how long it pauses.
+/// The longest time to retry a transaction after conflicts, and the pause between attempts.
 const TRIED_FOR: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Hand {
-    /// A connection that begins as the adapter's do.
+    /// Opens a connection with the same setup as the adapter's.
     pub async fn open(url: &str, setup: &str, script: Script) -> Result<Self, String> {
         let client = connect(url).await?;
         client.batch_execute(setup).await.map_err(failed)?;
@@ -161,8 +162,8 @@ impl Hand {
         Ok(Self { client, trips, transaction, count: 0 })
     }
 
-    /// Runs the transaction once, as often as that takes. What it reads, it writes one higher; what
-    /// it does not read gets this value.
+    /// Runs the transaction, and retries it after conflicts. A value that it reads is written back plus
+    /// one; without a read, `value` is written.
     pub async fn call(&mut self, account: &Account, value: i64) -> Result<(), String> {
         let begin = Instant::now();
         while begin.elapsed() < TRIED_FOR {
@@ -192,7 +193,7 @@ impl Hand {
         };
         let mut value = value;
         for trip in &self.trips {
-            // In order, since few futures are polled one after the other.
+            // The order is kept: `join_all` polls a small number of futures in order.
             let sent = trip.iter().map(|sent| self.send(sent, &arguments, value));
             for result in join_all(sent).await {
                 if let Some(found) = result?.first().and_then(balance) {
@@ -218,7 +219,7 @@ impl Hand {
     }
 }
 
-/// The balance in a row that was read for it.
+/// The balance in a row of the result.
 fn balance(row: &Row) -> Option<i64> {
     let at = row.columns().iter().position(|column| column.name() == "balance")?;
     row.get(at)
@@ -249,7 +250,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The transaction, and what its commit demands.
+    /// The transaction, and the parameters of its commit.
     fn demands(&self) -> Vec<&(dyn ToSql + Sync)> {
         vec![&self.transaction, &self.objects, &self.transactions, &self.transaction, &self.keep]
     }

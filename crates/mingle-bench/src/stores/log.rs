@@ -1,6 +1,6 @@
-//! Appends to a log in a table that was there before. Lines commit in the order of their positions: a commit that
-//! appends holds the log until it has ended. This measures what that costs: all clients at one log, against a log for
-//! each, and against an `INSERT` by hand that takes no lock.
+//! Appends to a log in a table of the application. Lines commit in the order of their positions: a commit that appends
+//! holds the log until it has ended. This measures the cost: all clients at one log, against one log per client, and
+//! against an `INSERT` by hand that takes no lock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,14 +26,14 @@ transaction append(book: ref Book, line: string) {
 }
 ";
 
-/// What is compared.
+/// The sides of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// All clients append to one log.
     Shared,
     /// Each client appends to a log of its own.
     Own,
-    /// Each inserts a row by hand.
+    /// Each client inserts a row by hand.
     Plain,
 }
 
@@ -41,17 +41,17 @@ impl Side {
     pub const ALL: [Self; 3] = [Self::Shared, Self::Own, Self::Plain];
 }
 
-/// How many clients there are.
+/// The numbers of clients.
 pub const CLIENTS: [usize; 2] = [1, 8];
 
-/// What was measured with so many clients.
+/// The measurements with one number of clients.
 pub struct Cell {
     pub clients: usize,
-    /// The throughput of each side by that of the first.
+    /// The throughput of each side divided by the throughput of the first.
     pub ratios: [Ratios; 3],
 }
 
-/// What was measured.
+/// The measurements.
 pub struct Outcome {
     pub cells: Vec<Cell>,
 }
@@ -99,7 +99,7 @@ async fn open(url: &str) -> Result<Database, String> {
     opened.map_err(|error| error.to_string())
 }
 
-/// How many lines were appended in the time that counts.
+/// The number of lines that were appended in the measured time.
 async fn block(
     options: &Options,
     servers: &Servers,

@@ -1,5 +1,5 @@
-//! Message Groups with `groups` in PostgreSQL, far away, and `inboxes` near; all of it in
-//! PostgreSQL; and the first written by hand.
+//! Message Groups with `groups` in PostgreSQL, far away, and `inboxes` near; with both in PostgreSQL;
+//! and the first version written by hand.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::hand::Inboxes;
 use crate::measured::Measured;
 use crate::predict;
 
-/// What is compared.
+/// The sides of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Mixed,
@@ -50,21 +50,21 @@ impl Side {
     }
 }
 
-/// What was measured.
+/// The measurements.
 pub struct Outcome {
     pub measured: [Measured; 3],
-    /// Throughput of the mixed version by that of all in PostgreSQL.
+    /// Throughput of the mixed version divided by the throughput with all in PostgreSQL.
     pub by_all_far: Ratios,
-    /// Throughput of the mixed version by that of the one by hand.
+    /// Throughput of the mixed version divided by the throughput of the version by hand.
     pub by_hand: Ratios,
-    /// Latencies by transaction that the round trips predict, in ms, of the first two sides, as
-    /// `mingle explain` counts them.
+    /// Latencies by transaction, in ms, of the first two sides, as predicted from the round trips that
+    /// `mingle explain` counts.
     pub predicted: [Vec<f64>; 2],
 }
 
 impl Outcome {
-    /// The ratio of the first two sides as the round trips predict it: with a fixed number of
-    /// clients, throughput goes as one over the mean latency.
+    /// The throughput ratio of the first two sides as predicted from round trips: with a fixed number of
+    /// clients, throughput is inversely proportional to the mean latency.
     pub fn predicted_ratio(&self) -> f64 {
         let mean = |side: Side| {
             predict::mean_ms(&self.predicted[side as usize], &self.measured[side as usize])
@@ -72,20 +72,20 @@ impl Outcome {
         mean(Side::AllFar) / mean(Side::Mixed)
     }
 
-    /// By how many percent the measured ratio departs from the predicted one.
+    /// The departure of the measured ratio from the predicted one, in percent.
     pub fn departure(&self) -> f64 {
         (self.by_all_far.median() / self.predicted_ratio() - 1.0) * 100.0
     }
 }
 
-/// Who makes calls.
+/// The target of a client's calls.
 enum Caller {
     Database(Arc<Database>),
     ByHand(Arc<Outbox>, Link),
 }
 
 impl Caller {
-    /// Calls a transaction, and says how many attempts were not the first.
+    /// Calls a transaction; returns the number of attempts after the first.
     async fn call(&self, transaction: &str, arguments: Vec<Value>) -> Result<u64, String> {
         let (outbox, link) = match self {
             Self::Database(database) => {
@@ -156,7 +156,7 @@ pub async fn measure(
     Ok(Outcome { measured, by_all_far, by_hand, predicted: predictions(options)? })
 }
 
-/// What round trips predict of the first two sides.
+/// The latencies of the first two sides, as predicted from round trips.
 fn predictions(options: &Options) -> Result<[Vec<f64>; 2], String> {
     let of = |side: Side| -> Result<Vec<f64>, String> {
         let text = side.program();
@@ -240,7 +240,7 @@ impl Site {
         Ok(Self { callers: [mixed, all_far, by_hand], inboxes: inboxes(), emptying })
     }
 
-    /// Runs the clients of a side for so many seconds that do not count, and so many that do.
+    /// Runs the clients of a side for a warm-up time and a measured time, both in seconds.
     async fn block(
         &mut self,
         options: &Options,
@@ -269,7 +269,7 @@ impl Site {
         Ok(measured)
     }
 
-    /// Ends what empties the outbox, and sees that nothing was left in it.
+    /// Stops the task that empties the outbox, and checks that no delivery was left in it.
     async fn close(self, servers: &Servers) -> Result<(), String> {
         let Self { callers, inboxes, emptying } = self;
         drop(callers);
@@ -282,7 +282,7 @@ impl Site {
     }
 }
 
-/// What a client calls in a block. Blocks of the same number make the same calls.
+/// The source of a client's calls in a block. Blocks of the same number make the same calls.
 struct Calls {
     random: Random,
     size: Size,
@@ -293,7 +293,7 @@ impl Calls {
     fn new(options: &Options, number: u64, client: usize) -> Self {
         let seed = number.wrapping_mul(1_000_003).wrapping_add(client as u64);
         let random = Random::new(options.seed.wrapping_mul(1_000_000_007) ^ seed);
-        // Names of new users are those of no other block.
+        // The names of new users are unique to the block.
         let fresh = (number as usize % 1_000 * 1_000 + client) * 1_000_000;
         Self { random, size: options.size(), fresh }
     }
@@ -326,7 +326,7 @@ impl Calls {
                     measured.again += again;
                 }
                 Ok(_) => {}
-                // Whatever the time: it is to be heard of.
+                // Failures are counted at any time, so that they are reported.
                 Err(why) => {
                     measured.failed += 1;
                     measured.why.get_or_insert(format!("{}: {why}", MIX[index].0));
@@ -339,7 +339,7 @@ impl Calls {
     }
 }
 
-/// Who is a member of which group at the start, by their numbers.
+/// The initial members of groups: pairs of a group's and a user's number.
 fn memberships(size: Size) -> impl Iterator<Item = (usize, usize)> {
     (0..size.groups).flat_map(move |group| {
         (0..size.members).map(move |member| (group, (group * size.members + member) % size.users))
@@ -367,7 +367,7 @@ fn members(size: Size, program: &Program) -> Result<Vec<Write>, String> {
     Ok(memberships(size).map(insert).collect())
 }
 
-/// How many writes fill a store in one commit.
+/// The number of writes in one commit while a store is filled.
 const FILL_AT_ONCE: usize = 2_000;
 
 /// Fills a store.

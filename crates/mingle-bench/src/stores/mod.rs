@@ -1,10 +1,10 @@
-//! Stores in PostgreSQL and Cassandra: what mixing gains, and what Mingle costs.
+//! Stores in PostgreSQL and Cassandra: the gain from mixing, and the cost of Mingle.
 //!
 //! Message Groups with `groups` far away and `inboxes` near, against all of it in PostgreSQL and
 //! against the same written by hand with an outbox; then small transactions at PostgreSQL alone,
-//! against the same statements sent by hand; appends to a log in a table that was there before; and
-//! transactions over one row in PostgreSQL and one in Cassandra, against two plain writes. All sides use one server of our own, in blocks that
-//! alternate, forwards and backwards.
+//! against the same statements sent by hand; appends to a log in a table of the application; and
+//! transactions over one row in PostgreSQL and one in Cassandra, against two plain writes. All sides use one server
+//! that the benchmark starts, in blocks that alternate, forwards and backwards.
 //!
 //! # Departures
 //!
@@ -30,10 +30,10 @@ use mingle_store::wrap::distance::Distance;
 use crate::groups::Size;
 use servers::Servers;
 
-/// How much is measured.
+/// The options of the measurements.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Rounds; in each, what is compared runs forwards and then backwards.
+    /// Rounds; each runs the compared sides forwards and then backwards.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of each block of Message Groups that count.
@@ -42,8 +42,8 @@ pub struct Options {
     /// Seconds of each block before that.
     #[arg(long, default_value_t = 1.0)]
     warm_up: f64,
-    /// Seconds of load of each side of a row here and a row there, before the first block: the nodes of
-    /// Cassandra compile what they run.
+    /// Seconds of load of each side of a row in PostgreSQL and a row in Cassandra, before the first
+    /// block: the nodes of Cassandra compile the code that they run.
     #[arg(long, default_value_t = 60.0)]
     node_warm_up: f64,
     /// Seconds of each block of small transactions that count.
@@ -64,7 +64,7 @@ pub struct Options {
     /// Measure only one of the four: `mixed`, `single`, `log` or `pair`.
     #[arg(long)]
     only: Option<Part>,
-    /// Where the page goes.
+    /// Path of the page.
     #[arg(long, default_value = "target/stores.html")]
     page: PathBuf,
     /// Seed of the calls and of the distances.
@@ -105,7 +105,7 @@ impl Options {
         Size { users: groups * 10, groups, members: 8 }
     }
 
-    /// So many accounts that clients seldom meet.
+    /// Enough accounts that clients seldom meet.
     fn accounts(&self) -> usize {
         if self.quick { 1_000 } else { 10_000 }
     }
@@ -122,23 +122,23 @@ impl Options {
     }
 }
 
-/// What is demanded.
+/// The bars.
 #[derive(Clone, Copy, Debug)]
 pub struct Bars {
-    /// By how many percent the ratio of mixed to all in PostgreSQL may depart from what round trips
-    /// predict.
+    /// The largest departure, in percent, of the throughput ratio of mixed to all in PostgreSQL from the
+    /// prediction by round trips.
     departure: f64,
-    /// What the throughput of mixed must be at least, as a part of that by hand.
+    /// The least throughput of mixed, as a part of the throughput by hand.
     by_hand: f64,
-    /// What the time of a small transaction may be at most, as a multiple of that of its data
-    /// statements by hand.
+    /// The longest time of a small transaction, as a multiple of the time of its data statements by
+    /// hand.
     cost: f64,
-    /// What the throughput of a transaction over a row here and a row there must be at least, as a
-    /// part of that of two plain writes.
+    /// The least throughput of a transaction over a row in PostgreSQL and a row in Cassandra, as a part of
+    /// the throughput of two plain writes.
     pair: f64,
 }
 
-/// How far the measurements are.
+/// The progress of the measurements.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -163,7 +163,7 @@ impl Progress {
     }
 }
 
-/// What was measured, as far as it was asked for.
+/// The measurements of the parts that ran.
 pub struct Outcome {
     mixed: Option<mixed::Outcome>,
     single: Option<single::Outcome>,
@@ -172,7 +172,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Which bars are missed.
+    /// The missed bars.
     fn missed(&self, bars: Bars) -> Vec<String> {
         let mut missed = Vec::new();
         if let Some(mixed) = &self.mixed {

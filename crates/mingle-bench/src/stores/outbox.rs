@@ -1,13 +1,13 @@
 //! Message Groups written by hand over PostgreSQL and a near store, with an outbox.
 //!
-//! Who joins a group writes both stores. Member and outbox row are one transaction of PostgreSQL;
-//! after its commit the application delivers to the near store, and takes the row out of the outbox
-//! behind the caller's back, many at once. What a crash leaves in the outbox is delivered by
-//! [`relay`]: at least once, and deduplicated by the row's id. Who posts reads one store and
-//! writes the other, which needs no outbox: the transaction that reads is one statement and over
-//! before the deliveries, and if these never happen nothing has.
+//! To join a group, a call writes both stores. Member and outbox row are one transaction of PostgreSQL;
+//! after its commit the application delivers to the near store, and a background task later deletes
+//! many outbox rows at once. If a crash leaves rows in the outbox, [`relay`] delivers them: at least
+//! once, and deduplicated by the row's id. A post reads one store and writes the other, which needs no
+//! outbox: the transaction that reads is one statement and ends before the deliveries; if these never
+//! happen, the post had no effect.
 //!
-//! All transactions are `SERIALIZABLE`, as the adapter's are, and go out in one round trip.
+//! All transactions are `SERIALIZABLE`, like the adapter's, and are sent in one round trip.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,10 +41,10 @@ const JOIN: [&str; 3] = [
 
 const DONE: &str = "DELETE FROM by_hand.outbox WHERE id = ANY($1)";
 
-/// How many rows are taken out of the outbox at once.
+/// The number of rows that are deleted from the outbox at once.
 const DONE_AT_ONCE: usize = 256;
 
-/// How often a transaction that met another one is tried.
+/// The largest number of tries of a transaction that meets conflicts.
 const TRIES_MAX: usize = 100;
 
 /// The application.
@@ -54,7 +54,7 @@ pub struct Outbox {
     last: AtomicU64,
 }
 
-/// One client's way to PostgreSQL.
+/// One client's connection to PostgreSQL.
 pub struct Link {
     client: Client,
     members: Statement,
@@ -72,12 +72,12 @@ impl Link {
         Ok(Self { client, members, join, again: AtomicU64::new(0) })
     }
 
-    /// How many attempts were not the first since the last time.
+    /// Returns the number of attempts after the first, and resets it.
     pub fn take_again(&self) -> u64 {
         self.again.swap(0, Ordering::Relaxed)
     }
 
-    /// Tries again what met another transaction.
+    /// Retries a transaction after conflicts.
     async fn persist<T, F: Future<Output = Result<T, Error>>>(
         &self,
         run: impl Fn() -> F,
@@ -110,7 +110,7 @@ impl Link {
         Ok((closed, names.map(|name| Ref::new("User", Value::from(name))).collect()))
     }
 
-    /// Adds a member, and to the outbox what is to be delivered.
+    /// Adds a member, and the delivery to the outbox.
     async fn join(&self, id: i64, user: &str, group: &str) -> Result<(), Error> {
         let client = &self.client;
         let all: [&(dyn ToSql + Sync); 3] = [&id, &group, &user];
@@ -128,12 +128,12 @@ impl Link {
     }
 }
 
-/// Why a call failed.
+/// The error message of a call that a store failed.
 fn store_failed(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Whether another transaction was in the way.
+/// True if the error is a conflict with another transaction.
 fn is_conflict(error: &Error) -> bool {
     error.code().is_some_and(|code| {
         *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
@@ -149,7 +149,7 @@ fn name(object: &Ref) -> &str {
 }
 
 impl Outbox {
-    /// Makes the tables, and starts what empties the outbox, over a connection through `url`.
+    /// Makes the tables, and starts the task that empties the outbox, over a connection through `url`.
     pub async fn open(
         url: &str,
         inboxes: impl Fn() -> Inboxes,
@@ -170,7 +170,7 @@ impl Outbox {
         self.inboxes.check_inbox(user).await.map_err(store_failed)
     }
 
-    /// Delivers a post to the members of a group, and says to how many; none if it is closed.
+    /// Delivers a post to the members of a group; returns their number, or none if the group is closed.
     pub async fn add_post(
         &self,
         link: &Link,
@@ -191,7 +191,7 @@ impl Outbox {
         self.deliver(id, user, group).await
     }
 
-    /// The first half: what a crash afterwards leaves to [`relay`].
+    /// The first half of a join; if the process crashes afterwards, [`relay`] does the rest.
     async fn commit_join(
         &self,
         link: &Link,
@@ -209,8 +209,8 @@ impl Outbox {
     }
 }
 
-/// Delivers what has been in the outbox for so many seconds, and says how much that was. The rows
-/// are locked until they are gone, so that nobody forgets meanwhile what was delivered.
+/// Delivers the rows that have been in the outbox for so many seconds, and returns their number. The
+/// rows stay locked until they are deleted, so that no other task forgets their deliveries meanwhile.
 pub async fn relay(link: &Link, inboxes: &Inboxes, seconds: f64) -> Result<usize, String> {
     let old = "SELECT id, \"user\", \"group\" FROM by_hand.outbox \
                WHERE at <= clock_timestamp() - make_interval(secs => $1) \
@@ -234,8 +234,8 @@ fn id(sequence: u64) -> TransactionId {
     TransactionId { origin: Origin(1), sequence }
 }
 
-/// Takes delivered rows out of the outbox, then forgets at the near store that they were: once they
-/// are gone nobody delivers them again.
+/// Deletes delivered rows from the outbox, then the near store's records of these deliveries: once
+/// the rows are gone, no relay delivers them again.
 async fn empty(
     client: Client,
     inboxes: Inboxes,

@@ -1,4 +1,4 @@
-//! The page: plots and tables in one file that needs nothing else.
+//! The page: plots and tables in one self-contained file.
 
 use std::fmt::Write as _;
 
@@ -50,8 +50,8 @@ table{border-collapse:collapse;background:#fff;font-size:.85rem}td,th{border:1px
 td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:#333}\
 </style></head><body><main>";
 
-/// Which bars are missed; where only a part was measured, the others are not spoken of, and a quick run
-/// is held to none of them.
+/// The text on missed bars. If only a part was measured, the text does not mention the others; the bars of a
+/// quick run are lenient.
 fn verdict(missed: &[String], is_whole: bool, is_quick: bool) -> String {
     if missed.is_empty() && is_quick {
         return "<p class=lead>A quick run: all of it works. Its bars are lenient, and it says nothing \
@@ -71,7 +71,7 @@ struct Mark<'a> {
     name: String,
     ratios: &'a Ratios,
     color: &'static str,
-    /// Values that are shown as lines beside it, with their names.
+    /// Values shown as lines beside the ratio, with their names.
     lines: Vec<(f64, &'static str)>,
 }
 
@@ -79,7 +79,7 @@ const LEFT: f64 = 400.0;
 const RIGHT: f64 = 880.0;
 const ROW: f64 = 26.0;
 
-/// Ratios with their spreads, one below the other.
+/// A plot of ratios with their spreads, one below the other.
 fn plot(label: &str, marks: &[Mark<'_>]) -> String {
     let values = || {
         marks.iter().flat_map(|mark| {

@@ -1,6 +1,6 @@
 //! A read-modify-write of one row in PostgreSQL and one in Cassandra, in one transaction, against
-//! two plain writes sent one after the other by hand, without any coordination; and what reading
-//! both rows before takes by hand, without any either.
+//! two plain writes sent one after the other by hand, without any coordination; and against reading
+//! both rows first and then writing them by hand, also without coordination.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,13 +49,13 @@ transaction change(account: ref Account, page: ref Page, amount: int) {
 /// Rows at each store.
 const KEYS: usize = 1_000;
 
-/// The sides take turns so often when the nodes warm up.
+/// The number of turns that each side takes while the nodes warm up.
 const WARM_TURNS: usize = 3;
 
-/// How many clients there are, each with one call at a time.
+/// The numbers of clients, each with one call at a time.
 pub const CLIENTS: [usize; 2] = [1, 8];
 
-/// What is compared.
+/// The sides of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Mingle,
@@ -64,7 +64,7 @@ pub enum Side {
     Plain,
 }
 
-/// How many there are.
+/// The number of sides.
 pub const SIDES: usize = 3;
 
 impl Side {
@@ -79,7 +79,7 @@ impl Side {
     }
 }
 
-/// What one side did.
+/// The measurements of one side.
 pub struct Measured {
     /// Latencies in µs.
     latencies: Histogram<u64>,
@@ -97,7 +97,7 @@ impl Measured {
         self.latencies.add(&other.latencies).map_err(|error| error.to_string())
     }
 
-    /// Calls a second.
+    /// Calls per second.
     pub fn throughput(&self) -> f64 {
         self.latencies.len() as f64 / self.seconds
     }
@@ -108,15 +108,15 @@ impl Measured {
     }
 }
 
-/// What was measured with so many clients.
+/// The measurements with one number of clients.
 pub struct Cell {
     pub clients: usize,
     pub measured: [Measured; SIDES],
-    /// The throughput of each side by that of the plain writes.
+    /// The throughput of each side divided by the throughput of the plain writes.
     pub ratios: [Ratios; SIDES],
 }
 
-/// What was measured.
+/// The measurements.
 pub struct Outcome {
     pub cells: Vec<Cell>,
 }
@@ -162,7 +162,7 @@ pub async fn measure(
     Ok(Outcome { cells })
 }
 
-/// Puts the nodes under load of all sides, until their code is compiled for it.
+/// Puts the nodes under load of all sides, until they have compiled the code for it.
 async fn warm(options: &Options, site: &Arc<Site>, progress: &Progress) -> Result<(), String> {
     let turn = Options { seconds: options.node_warm_up / WARM_TURNS as f64, ..options.clone() };
     for number in 0..WARM_TURNS {
@@ -178,7 +178,7 @@ fn nothing_yet() -> Result<[Measured; SIDES], String> {
     Ok([Measured::new()?, Measured::new()?, Measured::new()?])
 }
 
-/// All ways to the same servers.
+/// The connections to the servers that all sides share.
 struct Site {
     database: Database,
     url: String,
@@ -202,7 +202,7 @@ impl Site {
         let opened = Database::open(mingle::compile(PROGRAM)?, &binding, None).await;
         let database = opened.map_err(|error| error.to_string())?;
         let url = servers.near().to_owned();
-        // Where sessions of Mingle stay too: the node beside the client, which has a copy.
+        // Sessions of Mingle stay there too: at the node beside the client, which has a copy.
         let near = DefaultPolicy::builder().prefer_datacenter("dc1".to_owned()).build();
         let profile = ExecutionProfile::builder().load_balancing_policy(near).build();
         let builder = SessionBuilder::new().known_nodes(nodes.split(','));
@@ -229,7 +229,7 @@ impl Site {
         Ok(site)
     }
 
-    /// All rows are there on both sides.
+    /// Writes all rows of both sides.
     async fn fill(&self) -> Result<(), String> {
         let client = connect(&self.url).await?;
         let plain = format!(
@@ -273,7 +273,7 @@ impl Site {
     }
 }
 
-/// A client that does without Mingle.
+/// A client that does not use Mingle.
 struct Hand {
     client: Client,
     add: Statement,
@@ -299,7 +299,7 @@ impl Hand {
         site.write(number, amount).await
     }
 
-    /// Both rows are read, and then written, in as few round trips as that takes.
+    /// Reads both rows, then writes them, in as few round trips as possible.
     async fn read_and_write(&self, site: &Site, key: usize, amount: i64) -> Result<(), String> {
         let number = key as i64;
         let total = site.read(key).await? + amount;
@@ -315,7 +315,7 @@ impl Hand {
     }
 }
 
-/// What a client of one side has.
+/// A client of one side.
 enum Caller {
     Mingle,
     Reading(Hand),

@@ -9,7 +9,7 @@ impl Ratios {
         self.0.push(ratio);
     }
 
-    /// The median; not a number if there are none.
+    /// The median; NaN if there are no ratios.
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -27,7 +27,7 @@ impl Ratios {
         (lowest, self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     }
 
-    /// As a table shows it: `0.98 (0.95 to 1.01)`.
+    /// The text for a table: `0.98 (0.95 to 1.01)`.
     pub fn shown(&self) -> String {
         let (low, high) = self.spread();
         format!("{:.2} ({low:.2} to {high:.2})", self.median())

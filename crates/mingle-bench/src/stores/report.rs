@@ -1,4 +1,4 @@
-//! The tables: ratios, what round trips predict, and what is sent.
+//! The tables: ratios, predictions by round trips, and the statements sent.
 
 use super::mixed::{self, Side};
 use super::pair;
@@ -8,7 +8,7 @@ use super::{log, log::Outcome as Log};
 use crate::groups::MIX;
 use crate::predict::PAPER_RATIO;
 
-/// What a cell is about.
+/// The name of a cell.
 pub fn name(cell: &Cell) -> String {
     let (clients, disk) = (cell.clients, disk(cell));
     let plural = if clients == 1 { "" } else { "s" };
@@ -146,7 +146,7 @@ fn print_single(single: &Single, options: &Options) {
     }
 }
 
-/// How many statements, in how many round trips.
+/// The number of statements, and of round trips.
 pub fn count(trips: &[mingle_proxy::statements::Trip]) -> String {
     let statements: usize = trips.iter().map(Vec::len).sum();
     format!("{statements} in {}", trips.len())

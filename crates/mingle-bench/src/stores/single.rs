@@ -1,10 +1,10 @@
 //! Small transactions at one store in PostgreSQL, without a distance, against the same statements
 //! sent by hand through the same driver: prepared, pipelined, at the same isolation level.
 //!
-//! What the statements are is not written down here but seen: a proxy looks at what the adapter
-//! sends for each transaction, and at the beginning of a connection, which says at which level a
-//! statement alone runs. Of these, data statements concern the table of the object; the others
-//! serve what Mingle promises: outcomes, witness rows, versions.
+//! The statements are not listed here but observed: a proxy records the statements that the adapter
+//! sends for each transaction, and at the beginning of a connection, which sets the level at which a
+//! single statement runs. Data statements are those that concern the object's table; the others serve
+//! Mingle's guarantees: outcomes, witness rows, versions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,22 +44,22 @@ transaction set(account: ref Account, balance: int) {
 }
 ";
 
-/// The transactions, and what they are.
+/// The transactions, and their descriptions.
 pub const TRANSACTIONS: [(&str, &str); 3] = [
     ("look", "a read of one object"),
     ("add", "a read-modify-write of one"),
     ("set", "a blind write of one"),
 ];
 
-/// What is compared.
+/// The sides of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Mingle,
-    /// All statements that the adapter sends, in as many round trips.
+    /// All statements that the adapter sends, in the same round trips.
     Replayed,
-    /// Those for data alone, in as few round trips as it takes.
+    /// The data statements alone, in as few round trips as possible.
     Data,
-    /// What one would write for a table of one's own.
+    /// The statements that a developer would write for a table of the application's own.
     Plain,
 }
 
@@ -76,21 +76,21 @@ impl Side {
     }
 }
 
-/// What was measured of one transaction under one load.
+/// The measurements of one transaction under one load.
 pub struct Cell {
     /// Index into [`TRANSACTIONS`].
     pub transaction: usize,
     pub clients: usize,
-    /// Whether commits wait for the disk.
+    /// True if commits wait for the disk.
     pub is_durable: bool,
-    /// The time that Mingle takes by that of each side.
+    /// The time of Mingle divided by the time of each side.
     pub ratios: [Ratios; 4],
 }
 
-/// What is sent for each transaction.
+/// The statements sent for each transaction, and the measurements.
 pub struct Outcome {
     pub cells: Vec<Cell>,
-    /// By transaction, then by side.
+    /// The statements by transaction, then by side.
     pub sent: Vec<[Vec<Trip>; 4]>,
 }
 
@@ -107,7 +107,7 @@ pub async fn measure(
     let mut cells = Vec::new();
     for (transaction, _) in TRANSACTIONS.iter().enumerate() {
         for is_durable in [true, false] {
-            // Nothing that only reads waits for the disk.
+            // A transaction that only reads does not wait for the disk.
             if is_durable || (transaction > 0 && !options.quick) {
                 cells.extend([1, 8].map(|clients| Cell {
                     transaction,
@@ -134,7 +134,7 @@ async fn open(url: &str, pool: usize) -> Result<Database, String> {
     let text = format!("[stores.bank]\nengine = \"postgres\"\nurl = \"{url}\"\npool = {pool}\n");
     let binding = Binding::parse(&text).map_err(|error| error.to_string())?;
     let (program, world) = (mingle::compile(PROGRAM)?, Arc::new(TokioWorld::new()));
-    // No sweeps: what is sent is what transactions need.
+    // No sweeps, so that only the statements of transactions are sent.
     let opened = Database::open_idle(program, &binding, None, world, |_, store| store).await;
     opened.map_err(|error| error.to_string())
 }
@@ -143,7 +143,7 @@ fn account(number: usize) -> Ref {
     Ref::new("Account", Value::Int(number as i64))
 }
 
-/// Makes the accounts, and the table that somebody would make without Mingle.
+/// Makes the accounts, and a table for the same data without Mingle.
 async fn fill(
     database: &Database,
     servers: &Servers,
@@ -166,14 +166,14 @@ async fn fill(
     Ok(rows.iter().map(|row| Account { number: row.get(0), id: row.get(1) }).collect())
 }
 
-/// Whether commits wait for the disk from now on.
+/// Sets whether commits wait for the disk from now on.
 async fn set_durable(servers: &Servers, is_durable: bool) -> Result<(), String> {
     let client = connect(servers.near()).await?;
     let fsync = if is_durable { "on" } else { "off" };
     let set = format!("ALTER SYSTEM SET fsync = {fsync}");
     client.batch_execute(&set).await.map_err(failed)?;
     client.batch_execute("SELECT pg_reload_conf()").await.map_err(failed)?;
-    // Each process looks at its settings when its next statement comes.
+    // Each server process reads its settings at its next statement.
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let row = client.query_one("SHOW fsync", &[]).await.map_err(failed)?;
@@ -187,10 +187,10 @@ async fn set_durable(servers: &Servers, is_durable: bool) -> Result<(), String> 
     }
 }
 
-/// What a connection begins with, and what each side sends for each transaction.
+/// The statements that begin a connection, and those that each side sends for each transaction.
 async fn scripts(servers: &Servers) -> Result<(String, Vec<[Vec<Trip>; 4]>), String> {
     let (address, url) = (servers.address()?, servers.near().to_owned());
-    // On one thread, so that what is sent together is seen together.
+    // On one thread, so that statements sent together are seen together.
     let watching = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
@@ -203,7 +203,7 @@ async fn scripts(servers: &Servers) -> Result<(String, Vec<[Vec<Trip>; 4]>), Str
                 if name == "set" {
                     arguments.push(Value::Int(1));
                 }
-                // The first time statements are prepared.
+                // The first run prepares the statements.
                 for _ in 0..2 {
                     let before = watch.take().into_iter().flatten();
                     setup = setup.or(before.rev().find(|sql| sql.starts_with("SET ")));
@@ -226,7 +226,7 @@ struct Bench<'a> {
     servers: &'a Servers,
     database: &'a Arc<Database>,
     accounts: &'a Arc<Vec<Account>>,
-    /// What a connection begins with.
+    /// The statements that begin a connection.
     setup: &'a str,
 }
 
@@ -256,7 +256,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// How many calls were made, in how many seconds.
+    /// The number of calls made, and the seconds they took.
     async fn block(
         &self,
         cell: &Cell,
@@ -295,7 +295,7 @@ impl Bench<'_> {
 }
 
 struct Caller {
-    /// None where Mingle is called.
+    /// None for the side that calls Mingle.
     hand: Option<Hand>,
     transaction: &'static str,
     database: Arc<Database>,
