@@ -1,9 +1,9 @@
 //! A soak over real servers: two `mingle serve` over PostgreSQL, Redis and Cassandra in three data centers, under a
 //! steady load, while processes are killed and stopped and connections are cut.
 //!
-//! Afterwards the stores are read in SQL, CQL and commands of Redis, and not through Mingle. Each acknowledged call must
-//! be there exactly once in every store that it writes; each refused call nowhere; each call with an unknown outcome
-//! wholly or not at all. Any violation is an error. Missed bars are an error with `--strict`.
+//! Afterwards the stores are read in SQL, CQL and commands of Redis, and not through Mingle. Each acknowledged
+//! call must be there exactly once in every store that it writes; each refused call nowhere; each call with an
+//! unknown outcome wholly or not at all. Any violation is an error. Missed bars are an error with `--strict`.
 //!
 //! - [`plan`]: faults and their times, from a seed.
 //! - [`world`]: the servers, the program over them, and the look from outside.

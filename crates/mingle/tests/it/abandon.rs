@@ -1,5 +1,5 @@
-//! A transaction that cannot be finished: who would have to wait for it is refused before anything is
-//! written, and an operator tries it again or ends it.
+//! A transaction that cannot be finished: calls that would have to wait for it are refused before they
+//! write anything, and an operator tries it again or ends it.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ const BINDING: &str = "[runtime]\ndeadline = \"3s\"\n[stores.bank]\ndistance = \
 const ALL: [(&str, &str); 3] = [("inbox", "ana"), ("day", "monday"), ("to", "ana")];
 const LOOK: [(&str, &str); 3] = [("inbox", "ana"), ("day", "monday"), ("of", "ana")];
 
-/// Stores of which one refuses all commits, while the plan is on.
+/// Stores, one of which refuses all commits while the plan is on.
 fn refusing(store: &str) -> (Stores, Arc<FaultPlan>) {
     let refused = (0..100_000).map(|number| (StoreCall::Commit, number, Fault::Refused));
     let plan = FaultPlan::scripted(refused);
@@ -70,7 +70,7 @@ fn who_would_wait_for_a_parked_one_commits_nothing() {
     }
     let listed = stores.world.block_on(other.unfinished()).expect("the stores answer");
     assert_eq!(listed.iter().map(|left| left.id).collect::<Vec<_>>(), [id]);
-    // Once it is tried again and done, all goes on.
+    // Once it is tried again and done, all calls succeed again.
     let refused = stores.world.block_on(server.retry(id)).expect_err("it is refused still");
     assert!(matches!(&refused, Error::Parked { .. }), "{refused}");
     plan.set_on(false);
@@ -81,7 +81,7 @@ fn who_would_wait_for_a_parked_one_commits_nothing() {
     assert_eq!(stores.left(), Vec::<String>::new());
 }
 
-/// Ends what is parked; `dies` says whether the process that began it is gone by then.
+/// Ends a parked transaction; `dies` says if the process that began it has ended by then.
 fn abandon(store: &str, dies: bool, never_came_to: &[&str], after: [i64; 3]) {
     let (stores, plan) = refusing(store);
     let first = stores.server();
@@ -96,7 +96,7 @@ fn abandon(store: &str, dies: bool, never_came_to: &[&str], after: [i64; 3]) {
     assert_eq!((ended.id, &*missing, &*ended.because), (id, never_came_to, "refunded"));
     let listed = stores.world.block_on(operator.abandoned()).expect("the stores answer");
     assert_eq!(listed, [ended]);
-    // Its first part stays, the rest never comes, and nobody waits for it.
+    // Its first part stays, the rest never follows, and no call waits for it.
     for server in [&operator].into_iter().chain(&first) {
         assert_eq!(balance(&stores, server), json!(10));
     }
@@ -105,7 +105,7 @@ fn abandon(store: &str, dies: bool, never_came_to: &[&str], after: [i64; 3]) {
     assert_eq!(stores.ok(&operator, &Session::at("r1"), "pay", &ALL), json!(20));
     stores.pass(60);
     assert_eq!(stores.ok(&operator, &Session::at("r2"), "look", &LOOK), json!(after));
-    // Only what says that it was abandoned is left.
+    // Only the record of the abandonment is left.
     let left = stores.left();
     assert!(left.len() == 1 && left[0].contains("Abandoned"), "{left:?}");
     let again = stores.world.block_on(operator.abandon(id, "again")).expect_err("it is over");
@@ -155,7 +155,7 @@ const GROWING: &str = "store bank: linearizable; store feed: causal;
     transaction size(inbox: ref Inbox) -> int { return inbox.all.size(); }
     ";
 
-/// A value that is too large is too large whoever computes it, so nobody waits for it.
+/// A value that is too large is too large in every process, so no call waits for it.
 #[test]
 fn a_later_part_that_is_too_large_is_parked_and_says_so() {
     let stores = Stores::new(GROWING, "");
@@ -175,14 +175,14 @@ fn a_later_part_that_is_too_large_is_parked_and_says_so() {
              tries it again (transaction {id})"
         )
     );
-    // An operator may give up what was never written; nothing is left then.
+    // An operator may give up the part that was never written; nothing is left then.
     let refused = stores.world.block_on(server.retry(*id)).expect_err("it is too large still");
     assert!(matches!(&refused, Error::Parked { .. }), "{refused}");
     stores.world.block_on(server.abandon(*id, "it would never fit")).expect("it is parked");
     assert_eq!(stores.ok(&server, &session, "size", &[("inbox", "ana")]), json!(9 << 20));
 }
 
-/// Where all is written, there is nothing to finish.
+/// If all parts are written, there is nothing to finish.
 #[test]
 fn a_result_that_is_too_large_leaves_nothing_behind() {
     let stores = Stores::new(GROWING, "");

@@ -1,4 +1,4 @@
-//! What a phase has read ahead is fresh for its first attempt, and for no other.
+//! A read made ahead for a phase is fresh for the first attempt of the phase, and for no other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +25,15 @@ const BINDING: &str = "[runtime]\nhelp_after = \"500ms\"\n[stores.bank]\ndistanc
 
 const PAY: [(&str, &str); 2] = [("to", "ana"), ("day", "monday")];
 
-/// What reaches the bank and the journal when somebody pays, and when he began and had done it.
+/// The commits that reach the bank and the journal during one `pay`, and the times of its begin and end.
 fn paid(plan: &Arc<FaultPlan>) -> (Vec<Commit>, Vec<Commit>, [Duration; 2]) {
     let mut stores = Stores::new(TEXT, BINDING);
-    // A journal that counts one of several copies.
+    // A journal that has several copies and counts one.
     let schema = stores.server().store_schema(StoreId(1));
     let replay = ReplayConfig::new(1, Once::ById);
     let journal = ReplayStore::open(replay, schema, stores.world.clone()).expect("it opens");
     let bank = Noting::around(stores.all[0].clone());
-    // What fails is noted too.
+    // Failing commits are noted too.
     let journal = Noting::around(FaultyStore::new(journal, plan.clone()));
     stores.all = vec![bank.clone(), journal.clone()];
     let server = stores.server();
@@ -42,7 +42,7 @@ fn paid(plan: &Arc<FaultPlan>) -> (Vec<Commit>, Vec<Commit>, [Duration; 2]) {
     (bank.take(), journal.take(), [begin, stores.world.elapsed()])
 }
 
-/// Commits of a phase that somebody might do again.
+/// Commits of a phase that another process might repeat.
 fn operations(commits: Vec<Commit>) -> Vec<Commit> {
     commits.into_iter().filter(|commit| commit.operation.is_some()).collect()
 }
@@ -54,7 +54,7 @@ fn a_phase_that_goes_on_in_what_was_read_ahead_says_until_when_that_is_fresh() {
     let phases = operations(journal);
     assert_eq!(phases.len(), 1);
     let until = phases[0].fresh_until.expect("it goes on");
-    // Half of what others wait before they finish it, from its reads on.
+    // Half of the time after which others finish it, counted from its reads.
     let half = Duration::from_millis(250);
     assert!((begin + half..=end + half).contains(&until), "{begin:?}, {end:?}, {until:?}");
 }

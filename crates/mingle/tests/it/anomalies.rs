@@ -1,5 +1,5 @@
-//! What transactions that are not `isolated` may see, and what they never see: the table of
-//! `docs/promises.md`.
+//! The anomalies that transactions without `isolated` may see, and those that they never see: the table
+//! of `docs/promises.md`.
 
 use std::time::Duration;
 
@@ -28,10 +28,10 @@ const TEXT: &str = "store a: linearizable; store b: linearizable;
 const BINDING: &str = "[runtime]\nhelp_after = \"200ms\"\n\
     [stores.a]\ndistance = \"40ms±38ms\"\n[stores.b]\ndistance = \"60ms±58ms\"";
 
-/// What two transactions give that begin so many milliseconds apart.
+/// The results of two transactions that begin so many milliseconds apart.
 fn apart(isolated: bool, ms: i64, one: &str, other: &str) -> (Json, Json) {
     let text = TEXT.replace("ISOLATED", if isolated { "isolated" } else { "" });
-    // Other distances each time, so that what may happen does.
+    // Other distances each time, so that possible anomalies occur.
     let stores = Stores::seeded(&text, BINDING, ms.unsigned_abs() * 2 + u64::from(ms < 0));
     let servers = [stores.server(), stores.server()];
     let calls = [(&servers[0], one, -ms), (&servers[1], other, ms)];
@@ -90,7 +90,7 @@ const COPIES: &str = "store a: linearizable; store b: snapshot;
     ISOLATED transaction grow(b: ref B) { b.y += 1; }
     ";
 
-/// Two copies of what grows in between; says whether the older one overwrites the younger one.
+/// Makes two copies of a value that grows in between; returns true if the older overwrites the younger.
 fn copied_back(isolated: bool, number: u64) -> bool {
     let text = COPIES.replace("ISOLATED", if isolated { "isolated" } else { "" });
     let stores = Stores::seeded(&text, BINDING, number);
@@ -118,7 +118,7 @@ fn copied_back(isolated: bool, number: u64) -> bool {
     let object = servers[0].object("A", "k").expect("there are such");
     let session = Session::default();
     let shown = stores.world.block_on(servers[0].show(&object, &session, 10)).expect("it answers");
-    // One has seen the 0 and the other the 1: in any order of the three the 1 comes last.
+    // One copy has seen 0 and the other 1: in any order of the three transactions, 1 comes last.
     given[0] != given[2] && shown["x"] == json!(0)
 }
 

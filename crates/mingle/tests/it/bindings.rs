@@ -1,4 +1,4 @@
-//! What a binding must say, and what is found out about it without asking any server.
+//! Required and wrong keys of a binding, as checked without asking any server.
 
 use mingle::{Binding, Database, check_binding};
 
@@ -11,7 +11,7 @@ const PROGRAM: &str = "
     object C in logs { key k: string; n: int; }
     transaction t(a: ref A, b: ref B, c: ref C) { a.n = 1; b.n = 2; c.n = 3; }";
 
-/// How a binding is refused, by a check and by opening; none if it is not, by a check.
+/// The error that both the check and the opening give for a binding; none if the check accepts it.
 fn refused(binding: &str) -> Option<String> {
     let program = mingle::compile(PROGRAM).unwrap_or_else(|errors| panic!("{errors}"));
     let binding = match Binding::parse(binding) {

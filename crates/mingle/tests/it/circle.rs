@@ -9,7 +9,7 @@ use mingle_store::test_world::join_all;
 use mingle_store::{BoxFuture, World};
 use serde_json::json;
 
-/// `there` visits `a` before `b`; in `back` what `b` says is written at `a`, so it visits `b` first.
+/// `there` visits `a` before `b`; `back` writes at `a` a value read at `b`, so it visits `b` first.
 const PROGRAM: &str = r#"
 store a: causal;
 store b: causal;

@@ -70,7 +70,7 @@ fn money(binding: &str, places: &[&'static str]) {
         client
     });
     let moved: u64 = setup.world.block_on(join_all(clients.collect())).into_iter().sum();
-    // What was told in another data center arrives.
+    // Notifications from other data centers arrive.
     setup.world.block_on(setup.world.sleep(Duration::from_mins(1)));
     let (mut total, mut entries, mut messages) = (0, 0, 0);
     for number in 0..ACCOUNTS {

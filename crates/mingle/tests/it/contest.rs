@@ -1,4 +1,4 @@
-//! The contest of MixT's Figure 13: however many posts race, one winner is declared.
+//! The contest of MixT's Figure 13: for any number of racing posts, one winner is declared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,8 +36,8 @@ async fn winner(server: &Database) -> Json {
     shown.expect("the store answers").get("winner").cloned().unwrap_or(Json::Null)
 }
 
-/// Posts for both teams through every replica and two servers at once, with somebody who looks all
-/// the while. Gives the winners that were ever seen, in order.
+/// Posts for both teams through every replica and two servers at once, while another client looks all
+/// the time. Returns the winners that this client saw, in order.
 fn race(stores: &Stores, servers: &[Arc<Database>], posts: usize) -> Vec<Json> {
     let mut tasks: Vec<BoxFuture<'_, Vec<Json>>> = Vec::new();
     for (number, server) in servers.iter().enumerate() {
@@ -63,7 +63,7 @@ fn race(stores: &Stores, servers: &[Arc<Database>], posts: usize) -> Vec<Json> {
     stores.world.block_on(join_all(tasks)).into_iter().flatten().collect()
 }
 
-/// After a race that both teams ended above the goal.
+/// Checks the stores after a race that both teams ended above the goal.
 fn check_race(stores: &Stores, servers: &[Arc<Database>], seen: &[Json], posts: usize) {
     stores.pass(60);
     let declared = stores.world.block_on(winner(&servers[0]));
@@ -102,8 +102,8 @@ fn the_strong_contest_has_one_winner_too() {
     check_race(&stores, &servers, &seen, 5);
 }
 
-/// Both stores are kept in each of three data centers, and each post is served by the one where its
-/// session is: who wins is certified among them.
+/// Both stores are kept in each of three data centers, and each post is served by its session's data
+/// center; the winner is certified among them.
 #[test]
 fn one_winner_is_declared_over_three_data_centers() {
     let geo = "datacenters = [\"r1\", \"r2\", \"r3\"]\nbetween = \"40ms±5ms\"\n";
@@ -120,8 +120,8 @@ fn one_winner_is_declared_over_three_data_centers() {
     }
 }
 
-/// Both stores live in one engine over three data centers: the post that declares is one transaction
-/// there, and nobody sees a part of it.
+/// Both stores live in one engine over three data centers: the post that declares the winner is one
+/// transaction there, and no client sees a part of it.
 #[test]
 fn one_winner_is_declared_in_one_engine() {
     let binding = "[runtime]\ndeadline = \"2min\"\n\
@@ -157,7 +157,7 @@ fn one_winner_although_answers_are_lost() {
     check_race(&stores, &servers, &seen, 5);
 }
 
-/// One after the other: the post with which the goal is reached declares, and no later one.
+/// With posts one after the other, the post that reaches the goal declares the winner, and no later one.
 #[test]
 fn the_winner_is_declared_by_the_post_that_sees_it() {
     let stores = Stores::new(&with_goal(EFFICIENT, 3), BINDING);
@@ -174,7 +174,7 @@ fn the_winner_is_declared_by_the_post_that_sees_it() {
     assert_eq!(post("r1", "blue"), json!("red"), "the other team comes too late");
 }
 
-/// Counts at each store what a post takes before the end is near.
+/// Counts the round trips and commits of a post at each store before the end is near.
 fn trips(text: &str) -> BTreeMap<String, (u64, u64)> {
     let mut counters: BTreeMap<String, Arc<Counters>> = BTreeMap::new();
     let stores = Stores::wrapped(&with_goal(text, 1_000), BINDING, |name, store| {
@@ -204,8 +204,8 @@ fn trips(text: &str) -> BTreeMap<String, (u64, u64)> {
 fn before_the_end_only_the_near_store_is_asked() {
     let (efficient, strong) = (trips(EFFICIENT), trips(STRONG));
     assert_eq!(efficient["contests"], (0, 0), "nobody has to go far");
-    // One read ahead, once more with the commit, and the commit. A post that hears of another one
-    // in between starts over.
+    // One read ahead, one read with the commit, and the commit. A post that meets another one in between
+    // starts over.
     let (round_trips, commits) = efficient["inboxes"];
     assert!((300..350).contains(&round_trips), "{round_trips}");
     assert_eq!(commits, 100);

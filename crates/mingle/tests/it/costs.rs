@@ -1,4 +1,4 @@
-//! What transactions pay for what is promised: nothing, where one store is written.
+//! The cost of the guarantees: none if a transaction writes one store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn who_writes_one_store_pays_nothing() {
             ("weak", vec![("i", "ana")], vec![("feed", (0, 1))]),
             ("weakest", vec![("d", "monday")], vec![("journal", (0, 1))]),
             ("look", vec![("a", "ana"), ("i", "ana")], vec![("bank", (1, 0)), ("feed", (1, 0))]),
-            // The plan writes two stores, this call of it one.
+            // The plan writes two stores; this call writes one.
             ("maybe", vec![("a", "ana"), ("i", "ana"), ("paid", "false")], vec![("feed", (0, 1))]),
         ] {
             let cost = counted.cost(transaction, &arguments);
@@ -123,7 +123,7 @@ fn a_minute_later_nothing_is_left_but_floors_and_the_program() {
         assert_eq!(programs, 1, "{transaction}: {found:?}");
         assert!(found.iter().any(|found| found.starts_with("bank/: Floor ")), "{found:?}");
         assert!(found.iter().any(|found| found.starts_with("feed/r3: Floor ")), "{found:?}");
-        // And what comes then pays nothing again.
+        // The next transaction again pays nothing extra.
         let cost = counted.cost("strong", &[("a", "ana")]);
         assert_eq!(cost, BTreeMap::from([("bank", (1, 1))]), "{transaction}");
     }

@@ -1,5 +1,5 @@
-//! What a later phase reads is asked while the first one runs, and taken only where that is as good as
-//! asking afterwards.
+//! Reads of a later phase are sent while the first phase runs; their answers are used only if they are
+//! as good as those of a later read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ const TEXT: &str = "store bank: linearizable; store journal: eventual;
 
 const TRIP: Duration = Duration::from_millis(20);
 
-/// A bank and a journal that counts one of several copies, both at the same distance.
+/// A bank, and a journal that has several copies and counts one, both at the same distance.
 fn stores() -> Stores {
     let mut stores = Stores::new(TEXT, "[stores.bank]\ndistance = \"20ms\"\n[stores.journal]");
     let schema = stores.server().store_schema(StoreId(1));
@@ -50,7 +50,7 @@ fn counted(server: &Database) -> [u64; 2] {
     [Counted::ReadEarly, Counted::ReadAhead].map(|counted| server.runtime().stats().get(counted))
 }
 
-/// How long a call takes that must succeed.
+/// The duration of a call that must succeed.
 fn time(stores: &Stores, server: &Arc<Database>, call: &str, to: &str) -> Duration {
     let begin = stores.world.elapsed();
     stores.ok(server, &Session::at("r1"), call, &[("to", to), ("day", "monday")]);
@@ -78,11 +78,11 @@ fn what_was_read_early_is_read_again_where_somebody_was_met_meanwhile() {
     let stores = stores();
     let (other, server) = (stores.server(), stores.server());
     time(&stores, &other, "pay", "ana");
-    // The other's rows on the account still stand, and this process has not seen it in the journal:
-    // it looks whether that is parked, and reads there again.
+    // The rows of the other transaction still stand on the account, and this process has not seen it in
+    // the journal: it checks whether that transaction is parked, and reads the journal again.
     assert_eq!(time(&stores, &server, "pay", "ana"), 5 * TRIP);
     assert_eq!(counted(&server), [0, 1]);
-    // By now it knows that both are there.
+    // By now it knows that the rows of both are there.
     assert_eq!(time(&stores, &server, "pay", "ana"), 3 * TRIP);
     assert_eq!(counted(&server), [1, 2]);
     let total = stores.ok(&server, &Session::at("r1"), "total", &[("day", "monday")]);

@@ -1,5 +1,5 @@
 //! Stores over several data centers: sessions that move, data centers that stop, and Message Groups
-//! with what clients saw of it checked.
+//! whose clients' observations are checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -62,7 +62,7 @@ async fn of(
     Ok(database.result_json(transaction, &report))
 }
 
-/// What a client finds of a user's posts.
+/// The posts that a client finds for a user.
 async fn posts(database: &Database, session: &Session, user: &str) -> Result<Vec<String>, Error> {
     let found = of(database, session, "look", &[("user", user)]).await?;
     let lines = found.as_array().cloned().unwrap_or_default().into_iter();
@@ -78,7 +78,7 @@ fn a_session_moves_between_data_centers_with_its_token() {
     setup.of(&session, "add_post", &[("group", "rust"), ("post", "hi")]).expect("it is posted");
     let key = SessionKey::new([7; 32]);
     let token = session.token(&key);
-    // Who has no token finds what has arrived, which is nothing yet.
+    // A client without a token finds the posts that have arrived, which are none yet.
     let stranger = Session::at("lima");
     let found = setup.of(&stranger, "check_inbox", &[("user", "ana")]).expect("it answers");
     assert_eq!(found, json!([]));
@@ -177,7 +177,7 @@ fn what_a_stopped_data_center_keeps_to_itself_is_waited_for_or_given_up() {
     let settled = Session::at("oslo");
     setup.of(&settled, "check_inbox", &[("user", "ana")]).expect("it answers");
     setup.pass(1_000);
-    // Its last write has not left.
+    // Its last write has not left its data center.
     setup.of(&oslo, "create_user", &[("name", "eve")]).expect("it is made");
     setup.inboxes().kill("oslo").expect("it is there");
     for session in [&oslo, &settled] {
@@ -187,14 +187,14 @@ fn what_a_stopped_data_center_keeps_to_itself_is_waited_for_or_given_up() {
         assert!(error.contains("its data center oslo is down"), "{error}");
     }
     setup.of(&rome, "check_inbox", &[("user", "bob")]).expect("rome goes on");
-    // All that one has seen is in rome; of the other something is missing.
+    // All that the settled session has seen is in rome; a part of the other session's is missing.
     settled.move_to("rome");
     setup.of(&settled, "check_inbox", &[("user", "ana")]).expect("it is resumed");
     oslo.move_to("rome");
     let error = setup.of(&oslo, "check_inbox", &[("user", "ana")]).expect_err("it waits");
     let expected = "replica rome of store inboxes has not yet seen what the session has";
     assert!(error.to_string().starts_with(expected), "{error}");
-    // Whoever goes on without it.
+    // A client goes on without it.
     let lossy = Session::from_token(&key(), &oslo.token(&key())).expect("it is a token");
     let visible = setup.inboxes().visible("rome").expect("it is there");
     assert!(lossy.accept_loss("inboxes", &visible));
@@ -202,7 +202,7 @@ fn what_a_stopped_data_center_keeps_to_itself_is_waited_for_or_given_up() {
     let object = setup.database.object("User", "eve").expect("the kind is right");
     let shown = setup.world.block_on(setup.database.show(&object, &lossy, 9));
     assert_eq!(shown.expect("it answers"), Json::Null, "it was lost");
-    // Whoever waits finds it once oslo is back.
+    // A client that waits finds it once oslo is back.
     setup.inboxes().start("oslo").expect("it is there");
     setup.of(&oslo, "check_inbox", &[("user", "ana")]).expect("it is there now");
     let shown = setup.world.block_on(setup.database.show(&object, &oslo, 9));
@@ -215,7 +215,7 @@ fn key() -> SessionKey {
     SessionKey::new([3; 32])
 }
 
-/// What clients saw, one transaction each, in the order in which they ended.
+/// The observations of clients, one transaction each, in the order in which they ended.
 #[derive(Default)]
 struct Seen {
     transactions: Mutex<Vec<Noted>>,
@@ -311,9 +311,9 @@ async fn client(
                 Noted { wrote: Some((post, result.is_ok())), ..noted }
             }
             1 => {
-                // Nobody looks into eve's: what is delivered there stays where it is.
+                // No client reads eve's inbox: posts delivered there stay.
                 let arguments = [("user", users[random.below(2)])];
-                // What it gives is a part of what the next read finds.
+                // The posts that it returns are a part of those that the next read finds.
                 let _ = of(&setup.database, &session, "check_inbox", &arguments).await;
                 continue;
             }
@@ -327,7 +327,7 @@ async fn client(
     }
 }
 
-/// What becomes of one data center.
+/// The fate of one data center.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Away {
     Never,
@@ -346,7 +346,7 @@ impl Away {
         pass(1_500).await;
         is_down.lock().expect("no panic").insert("oslo");
         if self == Self::GivenUp {
-            // What its clients have done leaves with them.
+            // The effects of its clients leave with them.
             pass(1_000).await;
         }
         setup.inboxes().kill("oslo").expect("it is there");
@@ -363,8 +363,8 @@ impl Away {
     }
 }
 
-/// Message Groups over three data centers, clients in each, some of which move; with one data center
-/// that is away for a while, if asked.
+/// Message Groups over three data centers, with clients in each, some of which move; one data center
+/// may be away for a while.
 fn message_groups(seed: u64, away: Away) {
     println!("seed {seed}");
     let setup = setup("[runtime]\ndeadline = \"60s\"\n");
@@ -383,7 +383,7 @@ fn message_groups(seed: u64, away: Away) {
     let mut all: Vec<BoxFuture<'_, ()>> = clients.collect();
     all.push(Box::pin(away.happen(&setup, &is_down)));
     setup.world.block_on(join_all(all));
-    // Whoever was interrupted is helped; then all is quiet.
+    // Interrupted transactions are finished by helpers; then the system is at rest.
     setup.pass(60_000);
     let mut first: Option<Vec<String>> = None;
     for (place, city) in CITIES.into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The bank over data centers, with the pairs of transactions that conflict declared: no account is
-//! overdrawn, nothing is lost, and what is paid in is in conflict with nobody.
+//! The bank over data centers, with declared pairs of conflicting transactions: no account is
+//! overdrawn, nothing is lost, and deposits conflict with no other transaction.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,16 +16,16 @@ use serde_json::Value as Json;
 const TEXT: &str = include_str!("../../../../examples/bank_counters.mingle");
 const EXAMPLE: &str = include_str!("../../../../examples/bank_counters.toml");
 
-/// What takes money out conflicts with what does too.
+/// Transactions that take money out conflict with each other.
 const LABELS: &str = "[\"withdraw\", \"withdraw\"], [\"withdraw\", \"transfer\"], \
     [\"transfer\", \"transfer\"], [\"open_account\", \"open_account\"]";
 
-/// The same, but withdrawals are in nobody's way.
+/// As `LABELS`, but withdrawals conflict with no other transaction.
 const WITHOUT: &str = "[\"open_account\", \"open_account\"]";
 
 const ACCOUNTS: usize = 3;
 
-/// Both stores in one engine, or each in one of its own.
+/// The placement of the two stores: both in one engine, or each in its own.
 #[derive(Clone, Copy, PartialEq)]
 enum Engines {
     One,
@@ -34,15 +34,15 @@ enum Engines {
 
 struct Bank {
     cities: Cities,
-    /// What is sure to have been paid in, less what was taken out; by account.
+    /// By account: the sum of deposits that took effect for sure, less withdrawals.
     sure: Mutex<[i64; ACCOUNTS]>,
-    /// How many calls of each name were answered that they took effect.
+    /// The number of calls of each name that were answered as done.
     done: Mutex<BTreeMap<&'static str, usize>>,
-    /// Calls of which it is not known whether they took effect.
+    /// The number of calls with an unknown outcome.
     unknown: Mutex<usize>,
 }
 
-/// A call, and by how much it changes which accounts if it takes effect.
+/// A call, and the change of each account's balance if it takes effect.
 struct Called {
     name: &'static str,
     arguments: Vec<(&'static str, String)>,
@@ -146,7 +146,7 @@ impl Bank {
         }
     }
 
-    /// Runs clients in every city while data centers stop. Gives the lowest balance that anybody saw.
+    /// Runs clients in every city while data centers stop. Returns the lowest balance that a client saw.
     fn run(&self, seed: u64, rounds: usize, stops: &[&[&str]]) -> i64 {
         let lowest = Mutex::new(0);
         let mut all: Vec<BoxFuture<'_, ()>> = Vec::new();
@@ -159,7 +159,7 @@ impl Bank {
         lowest.into_inner().expect("no panic")
     }
 
-    /// The balances, of which every data center has the same, and which are what the history says.
+    /// The balances; checks that every data center has the same, and that they match the history.
     fn balances(&self) -> Vec<i64> {
         let in_city = |city: &str| -> Vec<i64> {
             let one = |index| {
@@ -226,14 +226,14 @@ fn that_holds_while_data_centers_stop() {
     }
 }
 
-/// A transfer leaves witness rows on the accounts, which deposits have to know: these conflict.
+/// A transfer leaves witness rows on the accounts, which deposits must read: these conflict.
 #[test]
 fn no_account_is_overdrawn_where_notifications_are_elsewhere() {
     check(7, Engines::Two, &[]);
     check(8, Engines::Two, &[&["oslo"], &["rome"]]);
 }
 
-/// The pairs matter: where withdrawals are in nobody's way, accounts are overdrawn.
+/// The pairs matter: if withdrawals conflict with no other transaction, accounts are overdrawn.
 #[test]
 fn withdrawals_that_do_not_conflict_overdraw() {
     let overdrawn = (1..=4).filter(|seed| {
@@ -272,7 +272,7 @@ fn one_of_three_gets_all_of_it_and_without_the_pair_each_does() {
     }
 }
 
-/// While one data center is down, deposits elsewhere are not held up by withdrawals that conflict, and
+/// While one data center is down, conflicting withdrawals do not delay deposits elsewhere; the deposits
 /// are there when it is back.
 #[test]
 fn deposits_are_made_at_once_while_a_data_center_is_down() {
@@ -308,7 +308,7 @@ fn deposits_are_made_at_once_while_a_data_center_is_down() {
     assert!(balances[0] >= 0, "{balances:?}");
 }
 
-/// Who moves to another data center finds there what it has written, although it is in no pair.
+/// A session that moves to another data center finds its own writes there, although they are in no pair.
 #[test]
 fn a_session_that_moves_sees_its_own_deposits() {
     let bank = Bank::new(10, LABELS, Engines::Two);

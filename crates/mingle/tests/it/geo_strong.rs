@@ -1,5 +1,5 @@
-//! A linearizable store over several data centers, some of which stop: what its clients saw is
-//! checked, and errors say who is away.
+//! A linearizable store over several data centers, some of which stop: the observations of its clients
+//! are checked, and errors name the data center that is away.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn cell(index: usize) -> String {
     format!("c{index}")
 }
 
-/// One client: looks at two cells, or changes them to numbers that nobody else writes.
+/// One client: reads two cells, or changes them to numbers that no other client writes.
 async fn client(setup: &Cities, seen: &Seen, number: usize, seed: u64) {
     let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
     let session = || Session::at(CITIES[number % 3]);

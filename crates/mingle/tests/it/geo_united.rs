@@ -1,5 +1,5 @@
 //! Stores of two levels in one engine over several data centers: a transaction over both is one strong
-//! transaction, which leaves nothing to be finished; what its clients saw is checked.
+//! transaction, which leaves nothing to be finished; the observations of its clients are checked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn united(cities: &Cities) -> u64 {
     cities.database.runtime().stats().get(Counted::United)
 }
 
-/// Nothing of the runtime's own stands in any store.
+/// Checks that no store has records or witness rows of the runtime.
 fn assert_nothing_left(cities: &Cities) {
     let runtime = cities.database.runtime();
     let first = TransactionId { origin: Origin(0), sequence: 0 };
@@ -77,11 +77,11 @@ fn assert_nothing_left(cities: &Cities) {
     assert_eq!(runtime.stats().get(Counted::Begun), 0);
 }
 
-/// One call of a client: its name, what it reads and writes, as keys of the history.
+/// One call of a client: its name, and the keys of the history that it reads and writes.
 struct Called {
     name: &'static str,
     keys: [usize; 2],
-    /// Which of the two is in the vault.
+    /// For each of the two keys: true if it is in the vault.
     strong: [bool; 2],
     value: Option<i64>,
 }
@@ -165,7 +165,7 @@ fn run(seed: u64, stops: &[&[&str]]) {
     run_with(seed, stops, (BINDING, Level::Linearizable));
 }
 
-/// With this binding, by which the vault is this.
+/// Runs the clients with this binding, which puts the vault at this level.
 fn run_with(seed: u64, stops: &[&[&str]], (binding, vault): (&str, Level)) {
     println!("seed {seed}");
     let shared = Cities::new(TEXT, binding);
@@ -201,8 +201,8 @@ fn what_clients_of_both_levels_see_holds_while_data_centers_stop() {
     }
 }
 
-/// Who changes conflicts with who changes, and audits with nobody: what they see is causal, and never a
-/// part of a change.
+/// Changes conflict with changes, and audits with no other transaction: audits see causal states, and
+/// never a part of a change.
 #[test]
 fn what_clients_see_is_causal_where_some_are_in_no_pair() {
     let wall = "[stores.wall]";
@@ -228,7 +228,7 @@ fn one_trip_to_the_leader_and_no_other() {
         (found.expect("all are there"), shared.world.elapsed().saturating_sub(begin))
     };
     call("oslo", "change");
-    // The leader and its followers are settled, and what was written is everywhere.
+    // The leader and its followers are settled, and all writes are everywhere.
     shared.world.block_on(shared.world.sleep(Duration::from_secs(3)));
     for city in CITIES {
         let (found, took) = call(city, "change");
@@ -289,7 +289,7 @@ fn a_key_that_is_used_again_runs_once() {
     let second = shared.world.block_on(keyed("again", "lima"));
     assert!(!first.is_repeated && second.is_repeated);
     assert_eq!(first.result, second.result);
-    // All at once, too.
+    // Also all at once.
     let calls = CITIES.into_iter().cycle().take(6).map(|city| keyed("at once", city)).collect();
     let reports = shared.world.block_on(join_all(calls));
     assert_eq!(reports.iter().filter(|report| !report.is_repeated).count(), 1);

@@ -1,5 +1,5 @@
-//! A transaction that leaves nothing anywhere runs in the task of its caller; any other one has a task
-//! of its own, which ends whoever called it.
+//! A transaction that leaves no records runs in its caller's task; any other transaction has its own
+//! task, which finishes it even if the caller is gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ transaction both(account: ref Account, page: ref Page) -> int {
 }
 ";
 
-/// The real world, which counts the tasks that it is given.
+/// The real world, with a count of the tasks spawned.
 struct Counting {
     world: TokioWorld,
     spawned: AtomicUsize,
@@ -77,7 +77,7 @@ impl World for Counting {
     }
 }
 
-/// A store that nobody can begin a transaction at.
+/// A store at which no transaction can begin.
 struct Broken(Arc<dyn DataStore>);
 
 impl DataStore for Broken {

@@ -1,4 +1,4 @@
-//! The contest, with inboxes in tables that were there before and winners in another server.
+//! The contest, with inboxes in tables of the application and winners in another server.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ fn one_winner_is_declared_by_two_servers_at_once() {
         let distinct: BTreeSet<String> = lines.iter().map(Json::to_string).collect();
         assert_eq!((lines.len(), distinct.len()), (2 * POSTS, 2 * POSTS), "posts of {team}");
     }
-    // Whoever posts now is too late.
+    // A post at this time is too late.
     one.ok("post", &[("contest", "cup"), ("team", TEAMS[0]), ("text", "late")]);
     one.ok("post", &[("contest", "cup"), ("team", TEAMS[1]), ("text", "late")]);
     assert_eq!(winner(other), declared);

@@ -1,5 +1,5 @@
-//! Processes that die amid transactions whose second store is eventual: copies of one phase may be
-//! made by several helpers, at different data centers, and count once.
+//! Processes that die amid transactions whose second store is eventual: several helpers may run one
+//! phase, at different data centers, and it counts once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +14,8 @@ use crate::engines::site::{block_on, bound, space};
 
 const SEED: u64 = 4_711;
 
-/// Counts each time, so that twice would show; and looks at the eventual store before it writes
-/// there, so that what a phase does depends on who runs it first.
+/// The operations count, so that a repeated one would show. The phase reads the eventual store before
+/// it writes there, so that its effect depends on the first process that runs it.
 const TEXT: &str = "store bank: linearizable; store feed: eventual;
     object Account in bank { key owner: string; balance: int; }
     object Inbox in feed {
@@ -66,7 +66,7 @@ async fn call(database: &Database, name: &str, center: &str) -> Result<Json, Err
     Ok(database.result_json(name, &report))
 }
 
-/// A process of its own runtime, which is gone at once after a while.
+/// Runs calls in a process with its own runtime, and drops the runtime after a pause.
 fn die_after(binding: String, center: &'static str, pause: Duration, done: Arc<AtomicU64>) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -119,7 +119,7 @@ fn a_phase_in_cassandra_takes_effect_once_whoever_dies() {
     block_on(check(&binding, &living, done.load(Ordering::Relaxed)));
 }
 
-/// Once all is finished, both stores tell of the same payments, each once, at every data center.
+/// Once all is finished, both stores show the same payments, each once, at every data center.
 async fn check(binding: &str, living: &Database, done: u64) {
     let last = process(binding).await;
     last.recover().await.expect("it recovers");

@@ -12,8 +12,8 @@ use serde_json::{Value as Json, json};
 
 use crate::engines::site::{block_on, bound, space};
 
-/// Counts each time, so that twice would show. The result of `pay` is known when it first writes, that of
-/// `late` is computed by a later phase, and `quick` writes one store alone.
+/// The operations count, so that a repeated one would show. The result of `pay` is known when it first
+/// writes, the result of `late` is computed by a later phase, and `quick` writes one store alone.
 const TEXT: &str = "store bank: linearizable; store feed: causal;
     object Account in bank { key owner: string; balance: int; }
     object Inbox in feed { key owner: string; unread: counter; }
@@ -46,7 +46,7 @@ struct Place {
 }
 
 impl Place {
-    /// None where PostgreSQL is not here.
+    /// None if PostgreSQL is not installed.
     async fn new() -> Option<Self> {
         let server = mingle_services::shared(Engine::Postgres).await?;
         let upstream = server.addresses()[0];
@@ -87,7 +87,7 @@ async fn ok(server: &Database, key: &str, name: &str, whom: &str) -> (Json, bool
     (server.result_json(name, &report), report.is_repeated)
 }
 
-/// Calls again until it is answered, as a client does that has lost an answer.
+/// Repeats a call until it is answered, as a client does that has lost an answer.
 async fn insists(server: &Database, key: &str, name: &str, whom: &str) -> Json {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -103,7 +103,7 @@ async fn insists(server: &Database, key: &str, name: &str, whom: &str) -> Json {
     }
 }
 
-/// What is written for a key, whichever of its commits meets the fault.
+/// Checks the writes of a call with a key, for a fault at each of its commits.
 async fn survives(name: &str, fault: Fault, unread: i64) {
     let Some(place) = Place::new().await else { return };
     let mut lost = 0;
@@ -119,13 +119,13 @@ async fn survives(name: &str, fault: Fault, unread: i64) {
         place.proxy.once_matching(is_it, fault);
         let first = keyed(&server, &whom, name, &whom).await;
         let is_over = place.faults() == before;
-        // From here on the fault has been, or is none.
+        // From here on no fault occurs.
         seen.store(u64::MAX / 2, Ordering::Relaxed);
         drop(server);
         let server = place.process().await;
         let what = format!("{name}, {fault:?} of commit {lost}, first {first:?}");
         assert_eq!(insists(&server, &whom, name, &whom).await, json!(10), "{what}");
-        // Whatever is still on its way does not make it two.
+        // Requests that are still on their way do not make it two.
         assert!(server.settle(Duration::from_secs(30)).await, "{what}");
         assert_eq!(ok(&server, "", "look", &whom).await.0, json!([10, unread]), "{what}");
         if is_over {

@@ -1,7 +1,7 @@
-//! Processes that are killed right after a transaction of the application's has committed, in which
-//! they had called one of the program's: another process finishes it, at its second store.
+//! Processes that call a transaction inside one of the application, and are killed right after the
+//! application has committed: another process finishes the call at its second store.
 //!
-//! The test starts itself again as a child, which says on its standard output what has committed.
+//! The test starts itself again as a child, which prints each commit on its standard output.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -15,12 +15,12 @@ use tokio_postgres::{Client, IsolationLevel, NoTls};
 
 use crate::engines::site::{block_on, bound, space};
 
-/// What a child is told.
+/// The environment variable that carries a child's parameters.
 const TOLD: &str = "MINGLE_TEST_KILLED";
 const SEED: u64 = 1_917;
 const STOCK: i64 = 1_000;
 
-/// Counts each time, so that twice would show.
+/// The operations count, so that a repeated one would show.
 const TEXT: &str = "store stock: linearizable; store pages: eventual;
     object Item in stock { key name: string; left: int; }
     object Page in pages { key item: string; sold: counter; orders: log<string>; }
@@ -35,7 +35,7 @@ const TEXT: &str = "store stock: linearizable; store pages: eventual;
     transaction orders(item: string) -> list<string> { return Page[item].orders.to_list(); }
     ";
 
-/// Whoever has been silent for its lease is taken for dead; a busy machine is not silent for so long.
+/// A process that is silent for its lease is taken for dead; even a busy machine is not silent so long.
 const SETTINGS: &str = "[runtime]\ndeadline = \"10s\"\nhelp_after = \"100ms\"\n\
     lease = \"4s\"\nsweep_every = \"200ms\"\n";
 
@@ -57,7 +57,7 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-/// Orders until it is killed; or once, and then does nothing more.
+/// Orders until it is killed; or orders once, and then does nothing more.
 async fn order(told: &Json) {
     let text = |name: &str| told[name].as_str().expect("the parent says so").to_owned();
     let database = process(&text("binding")).await;
@@ -72,18 +72,18 @@ async fn order(told: &Json) {
         let order = number.to_string();
         let arguments = [("item", "tea"), ("order", order.as_str())];
         let arguments = database.arguments("buy", arguments).expect("they fit");
-        // A conflict with the one before it, which is being cleaned up, is no failure.
+        // A conflict with the order before it, which is being cleaned up, is no failure.
         let Ok(inside) = database.call_inside(Call::new("buy", arguments), &mut tx).await else {
             continue;
         };
         if tx.commit().await.is_err() {
             continue;
         }
-        // Behind whatever the test harness has begun to write.
+        // On a line of its own, after any output that the test harness has begun.
         println!("\ncommitted {number}");
         std::io::stdout().flush().expect("the parent reads");
         if told["follows"] != true {
-            // Neither followed nor dropped: nothing goes on in this process.
+            // Neither followed nor dropped, so that this process does not go on with it.
             let _inside = inside;
             return std::future::pending().await;
         }
@@ -114,7 +114,7 @@ impl Killed {
         Self { child, lines: BufReader::new(out).lines() }
     }
 
-    /// Waits until it has said once more that something has committed.
+    /// Waits until the process reports one more commit.
     fn commits(&mut self) {
         let mut lines = self.lines.by_ref().map_while(Result::ok);
         assert!(lines.any(|line| line.starts_with("committed ")), "the child has ended");
@@ -134,7 +134,7 @@ async fn numbers(client: &Client, table: &str) -> Vec<i64> {
     rows.expect("the orders").iter().map(|row| row.get(0)).collect()
 }
 
-/// Looks until what follows stands at the second store, once for each order, and compares.
+/// Waits until the second store has the effect of each order once, and compares.
 async fn all_follows(living: &Database, orders: &[i64], what: &str) {
     let deadline = Instant::now() + Duration::from_mins(1);
     let mut found = Vec::new();
@@ -173,7 +173,7 @@ fn another_process_finishes_it(engine: Engine) {
     block_on(call(&living, "fill", &[("item", "tea"), ("count", &STOCK.to_string())]));
     let mut random = SEED;
     for round in 0..4_i64 {
-        // Some have begun with what follows when they are killed, and some have not.
+        // In some rounds the child has begun to follow when it is killed, in others not.
         let follows = round % 2 == 1;
         let told = json!({
             "binding": binding, "url": server.url(), "table": table,

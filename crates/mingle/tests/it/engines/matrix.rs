@@ -1,4 +1,4 @@
-//! The examples over every pairing of engines that can carry their levels.
+//! The examples over every pairing of engines that can provide their levels.
 
 use mingle_model::Level;
 use mingle_services::Engine;
@@ -6,7 +6,7 @@ use mingle_services::Engine;
 use crate::engines::site::{RealSite, block_on, bound, bound_to_several, several, space};
 use crate::support::scenarios;
 
-/// What a store may be.
+/// The possible engines of a store.
 const ENGINES: [Option<Engine>; 4] =
     [None, Some(Engine::Postgres), Some(Engine::Redis), Some(Engine::Cassandra)];
 
@@ -30,8 +30,8 @@ fn the_examples_run_over_every_pairing_of_engines() {
     }
 }
 
-/// The example, with its weak store at the level that the engine gives. Cassandra is eventual,
-/// where one of two writes may be seen before the other; the examples end up the same.
+/// The example, with its weak store at the level that the engine gives. Cassandra is eventual, so one
+/// of two writes may be seen before the other; the examples end in the same state.
 fn carried(text: &str, weak: Option<Engine>) -> String {
     match weak {
         Some(Engine::Cassandra) => text.replace(": causal", ": eventual"),

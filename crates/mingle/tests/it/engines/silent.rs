@@ -1,5 +1,5 @@
-//! Servers that never answer: connections that hang. Each call ends with its deadline, and says which server it has
-//! heard nothing from.
+//! Servers that never answer: connections that hang. Each call ends with its deadline, and names the server that
+//! has not answered.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::engines::site::{RealSite, block_on, bound, space};
 
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// What a machine under load may take beyond the deadline.
+/// The time beyond the deadline that a machine under load may need.
 const GRACE: Duration = Duration::from_millis(1_500);
 
 /// Longer than any call may take.
@@ -71,7 +71,7 @@ impl Hanging {
         block_on(self.site.database.submit(call))
     }
 
-    /// Calls, sees that the call ends with its deadline, and gives its error.
+    /// Makes a call, checks that it ends with its deadline, and returns its error.
     fn fails_in_time(&self, transaction: &str, arguments: &[(&str, &str)]) -> Error {
         let begin = Instant::now();
         let error = self.call(transaction, arguments).expect_err("no server answers");
@@ -113,7 +113,7 @@ fn never_answers(engine: Engine) {
         let names_a_node = hanging.addresses().any(|address| reason.contains(&address.to_string()));
         assert!(names_a_node, "{engine}, {transaction}: no server is named: {reason}");
     }
-    // What is written without a read may have been done.
+    // A write without a read may have taken effect.
     let error = hanging.fails_in_time("write", &PUT);
     let is_open =
         matches!(&error, Error::Unknown { .. } | Error::Store(StoreError::Unavailable { .. }));
@@ -133,7 +133,7 @@ fn never_answers(engine: Engine) {
         }
     });
     assert!(begin.elapsed() < DEADLINE + GRACE, "twenty calls took {:?}", begin.elapsed());
-    // Connections are given up: what follows has new ones, once the server can be reached again.
+    // The connections are given up: later calls open new ones, once the server can be reached again.
     for proxy in hanging.proxies {
         drop(proxy);
     }
@@ -154,7 +154,7 @@ fn cassandra_that_never_answers() {
     never_answers(Engine::Cassandra);
 }
 
-/// A commit that reached its server, which never answers it: the outcome is asked for over another connection.
+/// A commit reaches its server, which never answers: the outcome is queried over another connection.
 #[test]
 fn a_commit_that_hangs_is_known_by_its_outcome() {
     for engine in [Engine::Postgres, Engine::Redis] {
@@ -172,7 +172,7 @@ fn a_commit_that_hangs_is_known_by_its_outcome() {
         assert_eq!(hanging.proxies[0].planned(), 0, "{engine}: nothing hung");
         match ended {
             Ok(_) | Err(Error::Unknown { .. }) => {}
-            // The store has seen to it that it never will be.
+            // The store has made sure that it never takes effect.
             Err(Error::Store(StoreError::Unavailable { .. })) => {
                 let found = hanging.call("look", &NOTE).expect("another connection answers");
                 let found = hanging.site.database.result_json("look", &found);

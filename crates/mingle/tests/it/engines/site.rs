@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::support::scenarios::Site;
 
-/// Where transactions run, and what watches over servers.
+/// The runtime of transactions and of the tasks that watch over servers.
 static TOKIO: LazyLock<Runtime> = LazyLock::new(|| {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     tokio.expect("threads can be started")
@@ -21,8 +21,8 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     TOKIO.block_on(work)
 }
 
-/// The part of a binding that says where a store is: in this process, or in a server that all
-/// tests share, in a space of its own. None if the engine is not here.
+/// The part of a binding that places a store: in this process, or in a server that all tests share, in
+/// a separate space. None if the engine is not installed.
 pub async fn bound(store: &str, engine: Option<Engine>, space: &str) -> Option<String> {
     let Some(engine) = engine else { return Some(String::new()) };
     let server = mingle_services::shared(engine).await?;
@@ -45,7 +45,7 @@ pub async fn bound(store: &str, engine: Option<Engine>, space: &str) -> Option<S
     ))
 }
 
-/// Three PostgreSQL servers that may replicate to each other; none if PostgreSQL is not here.
+/// Three PostgreSQL servers that may replicate to each other; none if PostgreSQL is not installed.
 pub async fn several() -> Option<Vec<Server>> {
     let mut servers = Vec::new();
     for _ in 0..3 {
@@ -74,7 +74,7 @@ pub fn bound_to_several(store: &str, servers: &[Server], space: &str) -> String 
     )
 }
 
-/// A space at shared servers that no other test has, nor an earlier run.
+/// A space at shared servers that no other test and no earlier run uses.
 pub fn space() -> String {
     let unique = RandomState::new().hash_one(std::process::id());
     format!("t{unique:016x}")
@@ -89,7 +89,7 @@ impl RealSite {
     pub fn new(text: &str, binding: &str) -> Self {
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}"));
         let mut parsed = Binding::parse(binding).expect("the test's binding is right");
-        // What a test does not bind is in this process.
+        // A store without a binding is in this process.
         for store in &program.checked.stores {
             parsed.stores.entry(store.name.to_string()).or_default();
         }
@@ -98,7 +98,7 @@ impl RealSite {
         Self { database }
     }
 
-    /// Everything that was begun is over, and nothing is left but floors.
+    /// Returns true once all transactions are over and only floors are left.
     pub fn settles(&self) -> bool {
         block_on(self.database.settle(Duration::from_mins(1)))
     }

@@ -17,7 +17,7 @@ const OPENING: i64 = 100;
 const CLIENTS: u64 = 2;
 const TRANSFERS: usize = 20;
 
-/// Every change of an account is noted by a trigger, whoever makes it.
+/// A trigger notes every change of an account, by either program.
 const BANK: &str = "
 CREATE TABLE legacy.accounts (
     number text PRIMARY KEY,
@@ -91,18 +91,18 @@ fn drawn(random: &mut Random) -> (String, String, i64) {
     (format!("a{source}"), format!("a{target}"), 1 + random.below(60) as i64)
 }
 
-/// How an ordinary application does it.
+/// A style in which an ordinary application does it.
 #[derive(Clone, Copy, Debug)]
 enum Style {
-    /// At `READ COMMITTED`, with one statement for each account that looks and writes.
+    /// At `READ COMMITTED`, with one statement for each account that checks and writes.
     Committed,
     /// At `READ COMMITTED`, with rows locked before they are written.
     Locking,
-    /// At `SERIALIZABLE`: reads, computes, writes, and begins anew when it must.
+    /// At `SERIALIZABLE`: reads, computes, writes, and retries after a serialization failure.
     Serializable,
 }
 
-/// Moves money in SQL; how many transfers there were.
+/// Moves money in SQL; returns the number of transfers.
 async fn in_sql(client: Client, style: Style, seed: u64) -> i64 {
     let (mut random, mut moved) = (Random::new(seed), 0);
     for _ in 0..TRANSFERS {
@@ -115,7 +115,7 @@ async fn in_sql(client: Client, style: Style, seed: u64) -> i64 {
                 }
                 Err(error) => {
                     client.batch_execute("ROLLBACK").await.expect("the server answers");
-                    // 40001 and 40P01, as every application at these levels knows them.
+                    // 40001 and 40P01: the retryable errors at these levels.
                     let code = error.code().map_or("", tokio_postgres::error::SqlState::code);
                     assert!(code.starts_with("40"), "seed {seed}, {style:?}: {error:?}");
                 }
@@ -125,7 +125,7 @@ async fn in_sql(client: Client, style: Style, seed: u64) -> i64 {
     moved
 }
 
-/// One transfer; whether the balance was enough.
+/// Makes one transfer; returns true if the balance was enough.
 async fn transfer(
     client: &Client,
     style: Style,
@@ -166,7 +166,7 @@ async fn transfer(
     Ok(is_enough)
 }
 
-/// Moves money with our program; how many transfers there were.
+/// Moves money with Mingle; returns the number of transfers.
 async fn in_mingle(site: Arc<RealSite>, seed: u64) -> i64 {
     let (mut random, mut moved) = (Random::new(seed), 0);
     for _ in 0..TRANSFERS {
@@ -183,7 +183,7 @@ async fn in_mingle(site: Arc<RealSite>, seed: u64) -> i64 {
     moved
 }
 
-/// Asks for the total, over and over, while others move money.
+/// Asks for the total repeatedly, while other clients move money.
 async fn totals(site: Arc<RealSite>) {
     let all: Vec<String> = (0..ACCOUNTS).map(|number| format!("\"a{number}\"")).collect();
     let all = format!("[{}]", all.join(","));
@@ -196,7 +196,7 @@ async fn totals(site: Arc<RealSite>) {
     }
 }
 
-/// All of them at once; the transfers in SQL, and those of our program.
+/// Runs all clients at once; returns the numbers of transfers in SQL and through Mingle.
 async fn everybody(legacy: &Legacy, site: &Arc<RealSite>) -> (i64, i64) {
     let mut seed = 31_000;
     println!("seeds from {seed}");
@@ -238,7 +238,7 @@ fn both_programs_work_on_the_same_tables_at_once() {
     assert!(site.settles(), "it does not come to rest");
     let all = OPENING * ACCOUNTS as i64;
     assert_eq!(legacy.number("SELECT sum(balance)::bigint FROM legacy.accounts"), all);
-    // The trigger has seen every change, of whichever program, once.
+    // The trigger has seen every change of both programs once.
     assert_eq!(legacy.number("SELECT count(*) FROM legacy.audit"), 2 * (sql + ours));
     let counted = "SELECT sum(changes)::bigint FROM legacy.accounts";
     assert_eq!(legacy.number(counted), 2 * (sql + ours));
@@ -255,7 +255,7 @@ fn both_programs_work_on_the_same_tables_at_once() {
     }
     assert_eq!((moved, lines), (0, usize::try_from(ours).unwrap_or_default()), "the feed");
     assert_eq!(legacy.form(), form, "the form of the tables");
-    // What of ours stands beside them is in a schema of its own, and nothing of it is left open.
+    // Mingle's own tables are in a separate schema, and no open transaction is left in them.
     assert_eq!(legacy.rows_of_ours("accounts", "mingle_witnesses"), 0, "what was left");
 }
 
@@ -267,7 +267,7 @@ fn a_transaction_that_is_open_meanwhile_loses_nothing() {
     let site = Arc::new(RealSite::new(PROGRAM, &binding));
     for level in ["READ COMMITTED", "SERIALIZABLE"] {
         let before = legacy.number("SELECT balance FROM legacy.accounts WHERE number = 'a0'");
-        // The other program has written a row and thinks.
+        // The other program has written a row and pauses.
         let other = block_on(legacy.connect());
         let begin = format!(
             "BEGIN ISOLATION LEVEL {level}; \
@@ -278,7 +278,7 @@ fn a_transaction_that_is_open_meanwhile_loses_nothing() {
             let site = Arc::clone(&site);
             move || site.ok("transfer", &[("source", "a0"), ("target", "a1"), ("amount", "10")])
         });
-        // Ours waits for the lock on the row, and begins anew when the other one has committed.
+        // Mingle waits for the lock on the row, and retries when the other program has committed.
         let waiting = format!(
             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
              AND query LIKE '%{}_._accounts%'",

@@ -1,4 +1,4 @@
-//! Rows that several columns name are objects whose keys are structs.
+//! Rows named by several columns are objects whose keys are structs.
 
 use mingle_services::Engine;
 use serde_json::{Value as Json, json};

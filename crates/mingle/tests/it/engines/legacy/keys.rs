@@ -1,4 +1,4 @@
-//! Keys of every kind: uuid, numbers, those of several columns, and join tables.
+//! Keys of every kind: uuid, numbers, keys of several columns, and join tables.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ const TEA: &str = "0e37df36-f698-11e6-8dd4-cb9ced3df976";
 
 const TIMES: usize = 15;
 
-/// Puts something into the order and tags it, as the other program does.
+/// Adds a line to the order and tags it, as the other program does.
 async fn in_sql(client: Client, level: &str) {
     let put = format!(
         "BEGIN ISOLATION LEVEL {level}; \
@@ -150,7 +150,7 @@ fn both_programs_fill_the_same_join_tables() {
     let binding = legacy.binding("shop", TABLES) + &legacy.beside("feed", Engine::Redis);
     let site = Arc::new(RealSite::new(PROGRAM, &binding));
     assert_eq!(site.database.warnings(), [""; 0], "nothing can be refused too late");
-    // Nothing is there at first, so that both meet at the insertion too.
+    // The tables are empty at first, so that both programs also meet at the insertion.
     block_on(async {
         let mut clients = Vec::new();
         for level in ["READ COMMITTED", "SERIALIZABLE"] {
@@ -189,14 +189,14 @@ fn what_may_be_null_is_an_option_or_never_written() {
     assert_eq!(tea["weight"], json!(0.5));
     assert_eq!(tea["tags"], json!(["black", "hot"]));
     assert!(tea["seen"].is_string(), "{tea}");
-    // What was not written is as it was.
+    // Columns that were not written are unchanged.
     assert_eq!(legacy.number("SELECT count(*) FROM legacy.products WHERE stock IS NULL"), 1);
     let again = [("product", TEA), ("text", "null"), ("weight", "null")];
     site.ok("describe", &again);
     let nulls = "SELECT count(*) FROM legacy.products WHERE description IS NULL AND weight IS NULL";
     assert_eq!(legacy.number(nulls), 1);
     site.ok("untag", &[("product", TEA), ("name", "black")]);
-    // The other program removes what ours refers to.
+    // The other program removes the row to which Mingle's row refers.
     legacy.execute("DELETE FROM legacy.products");
     assert_eq!(site.show("Product", TEA), Json::Null);
     assert!(site.settles(), "it does not come to rest");

@@ -1,4 +1,4 @@
-//! Programs of some years ago, which know nothing of ours, on the same tables at the same time.
+//! Applications without Mingle, on the same tables at the same time.
 
 mod beside;
 mod composite;
@@ -13,7 +13,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::engines::site::{block_on, bound, space};
 
-/// Tables that were there before, in a schema of their own.
+/// Tables of another application, in a schema of their own.
 pub struct Legacy {
     url: String,
     /// Their schema.
@@ -23,7 +23,7 @@ pub struct Legacy {
 }
 
 impl Legacy {
-    /// Makes the tables; `legacy.` in `sql` stands for the schema. None where PostgreSQL is not here.
+    /// Makes the tables; `legacy.` in `sql` stands for the schema. None if PostgreSQL is not installed.
     pub fn new(sql: &str) -> Option<Self> {
         block_on(async {
             let server = mingle_services::shared(Engine::Postgres).await?;
@@ -36,7 +36,7 @@ impl Legacy {
         })
     }
 
-    /// Another connection to them, as another program has it.
+    /// Opens another connection to the tables, as another program does.
     pub async fn connect(&self) -> Client {
         let client = connect(&self.url).await;
         let at_home = format!("SET search_path = {}; SET lock_timeout = '20s'", self.name);
@@ -51,7 +51,7 @@ impl Legacy {
         place.expect("the server is still there") + &objects
     }
 
-    /// The binding of a store to a server of this engine, or to this process where it is not here.
+    /// The binding of a store to a server of this engine, or to this process if the engine is not installed.
     pub fn beside(&self, store: &str, engine: Engine) -> String {
         block_on(bound(store, Some(engine), &self.space)).unwrap_or_default()
     }
@@ -63,7 +63,7 @@ impl Legacy {
         done.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
-    /// The one number that a query gives.
+    /// The single number that a query returns.
     pub fn number(&self, sql: &str) -> i64 {
         let sql = sql.replace("legacy.", &format!("{}.", self.name));
         let row = block_on(self.client.query_one(&sql, &[]));
@@ -79,12 +79,12 @@ impl Legacy {
         }
     }
 
-    /// How many rows a table of ours has, which stands beside those of a store.
+    /// The number of rows of one of Mingle's own tables beside a store's data.
     pub fn rows_of_ours(&self, store: &str, table: &str) -> i64 {
         self.number(&format!("SELECT count(*) FROM {}_{store}.{table}", self.space))
     }
 
-    /// All that a dump would show of the schema but for the rows.
+    /// All that a dump would show of the schema, except the rows.
     pub fn form(&self) -> String {
         let rows = block_on(self.client.query(FORM, &[&self.name])).expect("the catalog answers");
         let mut form = String::new();
@@ -104,8 +104,8 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-/// Whatever a schema holds: relations with their options and owners, columns, constraints, indexes,
-/// triggers, rules, policies, functions, types and rights.
+/// The query for all parts of a schema: relations with their options and owners, columns, constraints,
+/// indexes, triggers, rules, policies, functions, types and rights.
 const FORM: &str = "\
 WITH own AS (SELECT c.* FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
 WHERE n.nspname = $1::text) \

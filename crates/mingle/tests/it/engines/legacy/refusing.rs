@@ -1,4 +1,4 @@
-//! What the constraints of tables that were there before refuse: at once, or too late.
+//! Writes that constraints of the application's tables refuse: at once, or too late.
 
 use mingle::{Error, Unfinished};
 use mingle_store::StoreError;
@@ -59,7 +59,7 @@ object Link in shop { key id: string; customer: option<ref Customer>; }
 object Note in shop { key id: string; line: string; }
 ";
 
-/// The tables belong to the first phase that writes.
+/// The tables are written in the first phase that writes.
 const FIRST: &str = "\
 store shop: linearizable;
 store feed: causal;
@@ -85,7 +85,7 @@ transaction link(link: ref Link, customer: ref Customer) {
 }
 ";
 
-/// They belong to a later one, in which only `place` writes what may be refused.
+/// The tables are written in a later phase, in which only `place` makes writes that may be refused.
 const LATER: &str = "\
 store ledger: linearizable;
 store shop: snapshot;
@@ -162,7 +162,7 @@ fn the_first_phase_is_refused_in_the_words_of_the_database_and_nothing_is_writte
     assert_eq!(legacy.number("SELECT credit FROM legacy.customers"), 50);
     assert_eq!(site.show("Page", "ana@x.org"), Json::Null);
     assert_eq!(site.show("Page", "eve@x.org"), Json::Null);
-    // What the constraints allow goes through, by the same connections.
+    // Writes that the constraints allow succeed, over the same connections.
     site.ok("charge", &[("customer", "ana@x.org"), ("total", "50")]);
     assert_eq!(site.show("Page", "ana@x.org")["lines"], json!(["charged"]));
     assert!(site.settles(), "it does not come to rest");
@@ -178,7 +178,7 @@ fn what_may_refuse_a_later_phase_is_said_at_the_start_and_parks_the_transaction(
     let Some(legacy) = Legacy::new(SHOP) else { return };
     let form = legacy.form();
     let site = RealSite::new(&format!("{LATER}{OBJECTS}"), &legacy.binding("shop", TABLES));
-    // Customers are written in a first phase only, and notes have nothing that refuses.
+    // Customers are written in a first phase only, and no constraint can refuse a note.
     let [deletion, warning] = site.database.warnings() else {
         panic!("{:#?}", site.database.warnings());
     };
@@ -208,7 +208,7 @@ fn what_may_refuse_a_later_phase_is_said_at_the_start_and_parks_the_transaction(
     assert_eq!(site.show("Entry", "monday")["total"], json!(5));
     assert_eq!(legacy.number("SELECT count(*) FROM legacy.orders"), 0);
 
-    // Whoever meets it is told so; the tables are as free for the other program as before.
+    // A call that meets it is refused with this error; the other program can use the tables as before.
     let met = site.call("place", &arguments).expect_err("it meets the parked one");
     assert!(met.to_string().contains("orders_customer_fkey"), "{met}");
     assert_eq!(site.show("Entry", "monday")["total"], json!(5), "it has committed nothing");
@@ -220,7 +220,7 @@ fn what_may_refuse_a_later_phase_is_said_at_the_start_and_parks_the_transaction(
     legacy.execute("INSERT INTO legacy.customers VALUES ('eve@x.org', 'Eve', 0)");
     let swept = block_on(site.database.recover()).expect("the stores answer");
     assert!(swept.finished.contains(&left.id), "{swept:?}");
-    // The one that had met it was refused, and does not follow.
+    // The call that had met it was refused, and does not follow.
     assert!(site.settles(), "it does not come to rest");
     assert_eq!(unfinished(&site), []);
     assert_eq!(site.show("Entry", "monday")["total"], json!(5));
