@@ -1,4 +1,4 @@
-//! `mingle recover`: what was left unfinished.
+//! `mingle recover`: unfinished transactions.
 
 use std::str::FromStr;
 
@@ -94,14 +94,14 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
                 Err(error) => swept.left.push((id, error.to_string())),
             }
         } else {
-            // Even where nothing is unfinished there may be something to clean up.
+            // Even if no transaction is unfinished, there may be something to clean up.
             swept = opened.database.recover().await.map_err(failure)?;
         }
         tell(&opened, &before, &swept, args.format).await
     })
 }
 
-/// Lists what is unfinished at all stores that answer; the exit code says whether all did.
+/// Lists the unfinished transactions at all stores that answer; the exit code says if all answered.
 async fn list(args: &Args, color: Color) -> Result<Exit, Failure> {
     let opened = open_reachable(&args.file, &args.place, color).await?;
     let found = opened.database.left_behind().await.map_err(failure)?;
@@ -160,7 +160,7 @@ fn listed(found: &Found, format: Format) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Says that what a store holds is not listed.
+/// Returns a line for a store that does not answer, so that its transactions are not listed.
 fn not_listed(place: &Unreachable) -> String {
     let replica = place.replica.as_ref().map_or(String::new(), |name| format!(" (replica {name})"));
     let why = reason(&place.error);
@@ -178,7 +178,7 @@ fn unreachable_as_json(place: &Unreachable) -> Json {
     })
 }
 
-/// Why a store does not answer, without its name.
+/// The reason why a store does not answer, without the store's name.
 pub fn reason(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable { reason, .. } => reason.clone(),
@@ -210,7 +210,7 @@ fn as_json(left: &Unfinished) -> Json {
     })
 }
 
-/// What was done about each.
+/// Reports the result for each transaction.
 fn done(
     before: &[Unfinished],
     after: &[Unfinished],

@@ -1,4 +1,4 @@
-//! What is not over when a command ends.
+//! Transactions that are not over when a command ends.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use mingle::{Database, Unfinished};
 
 use crate::exit::Exit;
 
-/// So long a command waits, before it ends, for what is to be cleaned up.
+/// The time that a command waits for cleaning up before it ends.
 pub const A_MOMENT: Duration = Duration::from_secs(2);
 
-/// Waits for what the command has begun, and says on standard error where something is left: so
-/// normally nothing is.
+/// Waits for the transactions that the command has begun, and prints a note on standard error for each
+/// that is left; normally none is.
 pub async fn wait_for_rest(database: &Database, at_most: Duration) -> Exit {
     if database.settle(at_most).await {
         return Exit::Success;
@@ -26,7 +26,7 @@ pub async fn wait_for_rest(database: &Database, at_most: Duration) -> Exit {
     exit
 }
 
-/// One line on what is left of a transaction.
+/// Describes the rest of a transaction in one line.
 pub fn sentence(left: &Unfinished) -> String {
     let (id, name, intent) = (left.id, &left.transaction, &left.intent);
     let by =

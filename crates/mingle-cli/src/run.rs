@@ -57,11 +57,11 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         let opened = open(&args.file, &args.place, color).await?;
         let database = &opened.database;
         let called = call(args, &named, &opened).await;
-        // What follows may take as long as a call may.
+        // The later stores may take as long as a call may.
         let at_most = database.runtime().settings().deadline.max(A_MOMENT);
         let at_most = if args.until.is_some() { at_most } else { A_MOMENT };
         let rest = match &called {
-            // It says itself what is left.
+            // The error itself names the stores that are left.
             Err(Error::Incomplete { .. }) => {
                 database.settle(at_most).await;
                 Exit::Success
@@ -94,18 +94,19 @@ async fn call(args: &Args, named: &[(&str, &str)], opened: &Opened) -> Result<()
     Ok(())
 }
 
-/// The text of an argument: itself, or that of a file.
+/// The text of an argument: for `@FILE` the content of the file, otherwise the argument itself; a leading
+/// `@@` stands for `@`.
 fn text(value: &str, wanted: Option<&Type>) -> Result<String, Failure> {
     let Some(rest) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
     if rest.starts_with('@') {
         return Ok(rest.to_owned());
     }
     let text = files::read(rest)?;
-    // A file ends with a line break that is no part of a key or a time; of a string it may be.
+    // The line break at the end of a file is no part of a key or a time; it may be part of a string.
     if matches!(wanted, Some(Type::String)) { Ok(text) } else { Ok(text.trim_end().to_owned()) }
 }
 
-/// How the command ends after an error of the runtime.
+/// The exit of the command after an error of the runtime.
 pub fn failure(error: Error) -> Failure {
     let message = match &error {
         Error::Require { code: Some(code), message } => format!("{message} [{code}]"),
@@ -116,11 +117,11 @@ pub fn failure(error: Error) -> Failure {
 
 fn exit(error: &Error) -> Exit {
     match error {
-        // The transaction itself said no, and nothing was written.
+        // The transaction itself refused, and nothing was written.
         Error::Require { .. } | Error::Exists(_) | Error::Limit(_) | Error::Deadline { .. } => {
             Exit::Require
         }
-        // So did a rule of the database, which is no failure of the store.
+        // A rule of the database refused, which is no failure of the store.
         Error::Store(mingle_store::StoreError::Violated { .. }) => Exit::Require,
         Error::Misuse(_) | Error::Unsupported(_) | Error::KeyReused | Error::Forbidden { .. } => {
             Exit::Usage

@@ -1,4 +1,4 @@
-//! The examples do what they say.
+//! The examples behave as documented.
 
 use crate::support::{Setup, scenarios};
 

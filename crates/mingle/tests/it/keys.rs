@@ -1,4 +1,4 @@
-//! Calls with a key take effect once, whoever dies, is late or calls at the same time.
+//! Calls with a key take effect once, even if processes die, are late or call at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use mingle::{Call, CallKey, CallReport, Database, Error, Session};
 use mingle_store::World;
 use serde_json::{Value as Json, json};
 
-/// Written with operations that count each time: twice would show. The result of `pay` is known
-/// when it first writes, that of `late` is computed by a later phase.
+/// The operations count, so that a repeated one would show. The result of `pay` is known when it first
+/// writes; the result of `late` is computed by a later phase.
 const TEXT: &str = "store bank: linearizable; store feed: causal; store journal: eventual;
     object Account in bank { key owner: string; balance: int; }
     object Inbox in feed { key owner: string; unread: counter; lines: log<string>; }
@@ -76,7 +76,7 @@ fn again(
     stores.world.block_on(keyed(server, &Session::at("r1"), "k", transaction, arguments))
 }
 
-/// A process calls, and dies at one of its calls of stores. Whether it got so far.
+/// A process calls, and dies at one of its store calls. Returns true if it made that call.
 fn call_and_die(stores: &Stores, life: &Arc<Life>, transaction: &'static str) -> bool {
     let server =
         stores.server_over(stores.world.clone(), |_, store| Dying::within(store, life.clone()));
@@ -88,8 +88,8 @@ fn call_and_die(stores: &Stores, life: &Arc<Life>, transaction: &'static str) ->
     life.is_over()
 }
 
-/// Calls again after each death of the first caller: at once, or after a sweep has finished what it
-/// had left. Gives how often the first call had taken effect.
+/// Calls again after each death of the first caller: at once, or after a sweep has finished its
+/// transactions. Returns the number of first calls that had taken effect.
 fn survives(transaction: &'static str, result: i64, is_swept: bool) -> usize {
     let mut repeated = 0;
     for arrives in [false, true] {
@@ -110,7 +110,7 @@ fn survives(transaction: &'static str, result: i64, is_swept: bool) -> usize {
             repeated += usize::from(report.is_repeated);
             let seen = stores.ok(&server, &Session::at("r1"), "look", &LOOK);
             assert_eq!(seen, json!([10, 1, 1]), "{place}");
-            // Whatever is still on its way does not make it two.
+            // Requests that are still on their way do not make it two.
             stores.pass(60);
             let left: Vec<String> = stores.left();
             assert!(left.iter().all(|left| left.contains(": Called ")), "{place}: {left:?}");
@@ -222,7 +222,7 @@ fn at_a_store_with_replicas_a_key_holds_where_the_record_has_got() {
     assert!(!note("r1") && note("r1"));
     stores.pass(1);
     assert!(note("r2") && note("r3"));
-    // A session that has seen the first call brings what it has seen with it.
+    // A session that has seen the first call brings its knowledge along.
     let session = Session::at("r1");
     let one = keyed(&server, &session, "l", "note", &[("inbox", "bob")]);
     assert!(!stores.world.block_on(one).expect("nothing is in its way").is_repeated);

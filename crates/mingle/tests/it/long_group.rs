@@ -6,11 +6,11 @@ use mingle_store::{Address, Commit, Write};
 
 const MEMBERS: usize = 100_000;
 
-/// What a delivery to one member may take at the most, with all that the stores keep of it: the
+/// The most memory for a delivery to one member, including all that the stores keep of it: the
 /// member in the list, two writes, and four rows of a store in memory.
 const BYTES_PER_MEMBER_MAX: usize = 2 << 10;
 
-/// The most memory that this process ever had resident, in bytes.
+/// The peak resident memory of this process, in bytes.
 #[cfg(target_os = "linux")]
 fn peak_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");

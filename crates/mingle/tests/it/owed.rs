@@ -1,4 +1,4 @@
-//! The commit witness of a last phase is left out where the floor of its origin stands for it.
+//! The commit witness of a last phase is omitted if the floor of its origin replaces it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const TEXT: &str = "store bank: linearizable; store archive: eventual; store jou
 
 const DAY: [(&str, &str); 2] = [("to", "ana"), ("day", "monday")];
 
-/// A bank, an archive that answers at this distance, and a journal where floors suffice.
+/// A bank, an archive at this distance, and a journal for which floors suffice.
 fn stores(archive: &str) -> Stores {
     let mut stores = Stores::new(TEXT, "");
     let open = |store, config: ReplayConfig| {
@@ -55,7 +55,7 @@ fn total(stores: &Stores, server: &Arc<Database>) -> serde_json::Value {
     stores.ok(server, &Session::at("r1"), "total", &DAY[1..])
 }
 
-/// What of records and rows the journal has.
+/// The records and rows in the journal.
 fn in_journal(stores: &Stores) -> Vec<String> {
     stores.world.block_on(found_at(&*stores.all[2]))
 }
@@ -106,7 +106,7 @@ fn what_cannot_wait_has_its_commit_witness_written() {
         let session = Session::at("r1");
         let slow = call(&server, &session, "store", &[("to", "bo"), ("copy", "bo")]);
         let quick = async {
-            // By then the slow one is under way.
+            // By then the transaction over the slow archive is under way.
             stores.world.sleep(Duration::from_millis(600)).await;
             call(&server, &session, "pay", &DAY).await.expect("it commits");
             stores.world.sleep(Duration::from_millis(60)).await;
@@ -127,7 +127,7 @@ fn what_cannot_wait_has_its_commit_witness_written() {
     let both = found.len() == 2
         && [": Floor ", ": Witness "].iter().all(|kind| found.iter().any(|one| one.contains(kind)));
     assert!(both, "it is not cleaned up yet: {found:?}");
-    // The row of a process goes with the first sweep that finds nothing else of it.
+    // The row of a process is removed by the first sweep that finds nothing else of the process.
     for _ in 0..60 {
         stores.pass(1);
         if server.runtime().is_clean() && stores.left().is_empty() {

@@ -1,4 +1,4 @@
-//! Whose rights a transaction runs with.
+//! The rights with which a transaction runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn who_is_not_admitted_writes_nothing_and_a_helper_finishes_what_was_admitted() 
     stores.pass(1);
     assert!(life.is_over());
 
-    // The caller has lost its right meanwhile: what has begun is carried out, and nothing new begins.
+    // The caller has lost its right meanwhile: a transaction that has begun is finished, and no new one begins.
     let second = stores.server_over(stores.world.clone(), |_, store| store);
     assert!(second.runtime().admit_by(Arc::new(Only("other", "pay"))));
     let left = stores.world.block_on(second.unfinished()).expect("the stores answer");

@@ -1,4 +1,4 @@
-//! All or nothing, whoever dies, refuses or is away.
+//! Transactions take effect wholly or not at all when processes die, or stores refuse or are away.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use mingle_store::wrap::fault::{Call as StoreCall, Fault, FaultPlan, FaultyStore
 use mingle_store::{DataStore, World};
 use serde_json::{Value as Json, json};
 
-/// Written with operations that count each time: twice would show.
+/// The operations count, so that a repeated one would show.
 const TEXT: &str = "store bank: linearizable; store feed: causal; store journal: eventual;
     object Account in bank { key owner: string; balance: int; }
     object Inbox in feed { key owner: string; unread: counter; lines: log<string>; }
@@ -40,14 +40,14 @@ fn once() -> Json {
     json!([10, 1, 1, 1])
 }
 
-/// Stores of which one fails as planned.
+/// Stores, one of which fails as planned.
 fn with_plan(store: &str, plan: &Arc<FaultPlan>) -> Stores {
     Stores::wrapped(TEXT, BINDING, |name, inner| {
         if name == store { FaultyStore::new(inner, plan.clone()) } else { inner }
     })
 }
 
-/// A process pays, and dies at one of its calls. Whether the call was among those that it made.
+/// A process pays, and dies at one of its calls. Returns true if it made that call.
 fn pay_and_die(stores: &Stores, life: &Arc<Life>) -> bool {
     let server =
         stores.server_over(stores.world.clone(), |_, store| Dying::within(store, life.clone()));
@@ -74,7 +74,7 @@ fn whoever_meets_what_a_dead_process_left_finishes_it() {
             }
             let place =
                 format!("call {last}, which {}", if arrives { "arrives" } else { "does not" });
-            // Nobody sweeps here: it is the reader that finishes it.
+            // No process sweeps here: the reader finishes it.
             let reader = stores.server_over(stores.world.clone(), |_, store| store);
             let before = stores.world.elapsed();
             let seen = stores.ok(&reader, &Session::at("r1"), "look", &LOOK);
@@ -88,7 +88,7 @@ fn whoever_meets_what_a_dead_process_left_finishes_it() {
                 undone += 1;
             }
 
-            // Once the lease has run out, somebody cleans up, and what was seen stays.
+            // Once the lease has run out, another process cleans up, and the effects stay.
             let _sweeper = stores.server();
             stores.pass(60);
             assert_eq!(stores.left(), Vec::<String>::new(), "{place}");
@@ -131,12 +131,12 @@ fn a_phase_that_waited_for_what_was_given_up_meanwhile_goes_on_with_what_is_left
     let losing = losing.expect("there is a feed");
     assert_eq!(stores.ok(&server, &session, "pay", &PAY), json!(10));
     assert_eq!(losing.refused(), 0);
-    // It commits at the bank, and asks at the feed for all that its session has seen: once.
+    // It commits at the bank, and asks the feed once for all that its session has seen.
     assert_eq!(stores.ok(&server, &session, "pay", &PAY), json!(20));
     assert_eq!(losing.refused(), 1);
     let unfinished = stores.world.block_on(server.unfinished()).expect("the stores answer");
     assert_eq!(unfinished, []);
-    // The session knows what it has lost, and goes on once that is accepted.
+    // The session knows its loss, and goes on once the client accepts it.
     let refused = stores.call(&server, &session, "look", &LOOK);
     let refused = refused.expect_err("the session has seen what is lost").to_string();
     assert!(refused.contains("lost was given up"), "{refused}");
@@ -179,12 +179,12 @@ fn what_a_store_refuses_is_parked_until_it_is_recovered() {
     assert!(matches!(&**cause, Error::Parked { id: parked, .. } if parked == id), "{cause}");
     assert!(!error.is_retryable());
     assert!(error.to_string().contains("`mingle recover` tries it again"), "{error}");
-    // It does not go on by itself, so nobody waits for it.
+    // It does not go on by itself, so no call waits for it.
     let before = stores.world.elapsed();
     assert!(!stores.world.block_on(server.settle(Duration::from_mins(1))), "something is left");
     assert!(stores.world.elapsed().saturating_sub(before) < Duration::from_secs(2));
 
-    // Whoever meets it is told soon, and long before the deadline.
+    // A call that meets it is refused soon, long before the deadline.
     let settings = server.runtime().settings().clone();
     let other = stores.server();
     for server in [&server, &other] {
@@ -198,7 +198,7 @@ fn what_a_store_refuses_is_parked_until_it_is_recovered() {
     assert_eq!((listed.len(), listed[0].id), (1, *id));
     assert_eq!(listed[0].parked.as_deref(), Some("a fault was injected"));
 
-    // Recovering helps nothing while the store refuses, and says so.
+    // Recovery cannot finish it while the store refuses, and reports that.
     let swept = stores.world.block_on(server.recover()).expect("the stores answer");
     assert_eq!((swept.finished.len(), swept.left.len()), (0, 1), "{swept:?}");
     plan.set_on(false);
@@ -286,7 +286,7 @@ fn the_result_is_there_once_a_store_has_committed() {
     assert_eq!(report.following, [Name::from("feed"), Name::from("journal")]);
     assert_eq!(server.result_json("pay", &report), json!(10));
     assert!(took < Duration::from_millis(100), "{took:?}");
-    // The session waits for what follows, though its caller does not.
+    // The session waits for the later phases, though its caller does not.
     assert_eq!(stores.ok(&server, &session, "look", &LOOK), once());
     let (report, took, _) = ask(Some("feed"));
     assert_eq!(report.following, [Name::from("journal")]);
@@ -323,7 +323,7 @@ fn the_rest_of_an_early_answer_is_finished_by_others_too() {
 }
 
 /// Opens the stores in a folder, in a process of its own, and does something there. All tasks end
-/// with the process, wherever they stand.
+/// with the process, at any point.
 fn in_process<T>(
     folder: &std::path::Path,
     plan: Option<&Arc<FaultPlan>>,
@@ -394,7 +394,7 @@ fn an_unknown_outcome_can_be_asked_for() {
     plan.set_on(false);
     let outcome = stores.world.block_on(server.outcome(store, *id)).expect("it answers");
     assert_eq!(outcome, mingle_store::Outcome::Committed);
-    // And so the rest follows.
+    // The rest follows.
     assert!(stores.world.block_on(server.settle(Duration::from_mins(1))));
     assert_eq!(stores.ok(&server, &Session::at("r1"), "look", &LOOK), once());
 }

@@ -1,4 +1,4 @@
-//! A store that a program calls by another name: its data go with it, and it never begins empty unnoticed.
+//! A renamed store of a program: its data go with it, and it never begins empty unnoticed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn program(stores: &[&str]) -> String {
     declared.collect::<String>().replace("O_ledger", kind(stores, "ledger").as_str())
 }
 
-/// Objects keep their names when their stores get others.
+/// The kind of objects of a store; it keeps its name when the store is renamed.
 fn kind(stores: &[&str], store: &str) -> String {
     let is_renamed = store == "ledger" && !stores.contains(&"accounts");
     format!("O_{}", if is_renamed { "accounts" } else { store })
@@ -32,7 +32,7 @@ async fn open(folder: &Path, stores: &[&str], binding: &str) -> Result<Database,
     let binding = Binding::parse(binding).expect("a binding");
     loop {
         let opened = Database::open(program.clone(), &binding, Some(folder)).await;
-        // Tasks of the one before let go of the folder a little later than the test does.
+        // Tasks of the earlier database release the folder a little later than the test does.
         match opened {
             Err(OpenError::Embedded(Locked { .. })) => tokio::time::sleep(A_MOMENT).await,
             opened => return opened,
@@ -81,7 +81,7 @@ async fn a_renamed_store_is_refused_until_the_binding_says_so_and_then_has_its_d
     }
     assert_eq!(add(folder, &after, "", "ledger").await, 5, "the line can go");
     assert_eq!(add(folder, &after, "", "feed").await, 2);
-    // The program as it was would begin with an empty store.
+    // The old program would begin with an empty store.
     let error = refusal(folder, &before, "").await;
     assert!(error.contains("[stores.accounts] renamed_from = \"ledger\""), "{error}");
 }

@@ -1,10 +1,10 @@
-//! Round trips are what `explain` says.
+//! The measured round trips equal the numbers of `explain`.
 
 use crate::support::Setup;
 use mingle_lang::explain::explain;
 
-/// Calls a transaction whose loops run so many rounds, and holds the round trips at each store
-/// against what `explain` counts.
+/// Calls a transaction whose loops run so many rounds, and compares the round trips at each store
+/// with the numbers of `explain`.
 fn check(
     text: &str,
     prepare: &[(&str, &[(&str, &str)])],
@@ -91,7 +91,7 @@ fn a_loop_fetches_in_chunks() {
     let names = serde_json::to_string(&names).expect("strings are JSON");
     let prepare: &[(&str, &[(&str, &str)])] = &[("fill", &[("a", "x"), ("names", &names)])];
     check(&text, prepare, "t", &[("a", "x")], 2_500);
-    // The second ref of each round is known only once the first was read.
+    // The second ref of each round is known only after the read of the first.
     let text = text
         .replace("transaction t(", "transaction unused(")
         .replace("transaction u(", "transaction t(");

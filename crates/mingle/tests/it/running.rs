@@ -1,4 +1,4 @@
-//! How calls end: results, refusals, conflicts, lost answers, and callers that go away.
+//! The endings of calls: results, refusals, conflicts, lost answers, and callers that go away.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -154,7 +154,7 @@ fn bounds_hold_until_the_first_commit() {
     assert_eq!(setup.show("O", "1"), json!(null));
 }
 
-/// Polls a call so many times, lets it go, and lets the world run on.
+/// Polls a call so many times, drops it, and lets the world run on.
 fn give_up_after(setup: &Setup, polls: usize) -> bool {
     let arguments = setup
         .database

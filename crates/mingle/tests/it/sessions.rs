@@ -1,7 +1,7 @@
-//! Sessions: what one has seen, whoever reads what it wrote sees too, at any store and replica.
+//! Sessions: a session that reads a write also sees all that the writer had seen, at any store and replica.
 //!
-//! `MINGLE_SESSION_TRANSACTIONS` is how many transactions the longest session has: 20,000 if it is
-//! not set. With 100,000 the longest token has 84 characters.
+//! `MINGLE_SESSION_TRANSACTIONS` is the number of transactions of the longest session, 20,000 by
+//! default. With 100,000 the longest token has 84 characters.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn a_token_is_a_session() {
     let resumed = Session::from_token(&key(), &token).expect("it is its own token");
     assert_eq!(resumed, session);
     assert_eq!(resumed.token(&key()), token);
-    // The one without a memory reads what is there, the one with a token what it has written.
+    // The session without a token reads the present state, the one with a token its own write.
     let elsewhere = Session::at("r2");
     assert_eq!(stores.ok(&server, &elsewhere, "read", &to("ana")), json!([]));
     resumed.move_to("r2");
@@ -67,7 +67,7 @@ fn tokens_that_are_not_ours_are_refused() {
         let mut changed = token.clone().into_bytes();
         changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(changed).expect("it is ASCII");
-        // The last character may hold bits that mean nothing: those are refused as well.
+        // The last character may hold unused bits: changes of these are refused as well.
         assert!(Session::from_token(&key(), &changed).is_err(), "character {at}");
         assert!(Session::from_token(&key(), &token[..at]).is_err(), "its first {at} characters");
     }
@@ -111,8 +111,8 @@ fn two_requests_at_once_from_one_cookie_lose_nothing() {
     assert_eq!(stores.ok(&servers[0], &joined, "unread", &to("bob")), json!(2));
 }
 
-/// Ana writes to the causal store at r1 and then to the linearizable one. Who reads the second
-/// sees the first, at any replica.
+/// Ana writes to the causal store at r1 and then to the linearizable one. A session that reads the
+/// second write sees the first, at any replica.
 #[test]
 fn causality_crosses_stores() {
     let run = |reads_note: bool| {
@@ -126,7 +126,7 @@ fn causality_crosses_stores() {
             assert_eq!(stores.ok(&servers[1], &bob, "noted", &to("ana")), json!("posted"));
         }
         let lines = stores.ok(&servers[1], &bob, "read", &to("bob"));
-        // What the note carried is dropped once every replica has the post.
+        // The dependencies of the note are dropped once every replica has the post.
         stores.pass(60);
         assert_eq!(stores.left(), Vec::<String>::new());
         lines
@@ -162,7 +162,7 @@ fn a_session_that_waits_too_long_is_told_so() {
     let session = Session::at("r1");
     stores.ok(&server, &session, "post", &[("to", "ana"), ("line", "hello")]);
     session.move_to("r2");
-    // A read may go where the post was written, a write stays.
+    // A read may go to the replica of the post; a write stays at the session's replica.
     assert_eq!(stores.ok(&server, &session, "read", &to("ana")), json!(["hello"]));
     let arguments = [("to", "ana"), ("line", "again")];
     let error = stores.call(&server, &session, "post", &arguments).expect_err("it is too far");
@@ -172,7 +172,7 @@ fn a_session_that_waits_too_long_is_told_so() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// However long a session goes on, what it must not lose sight of is pruned by what is everywhere.
+/// In a session of any length, dependencies are pruned once every replica has them.
 #[test]
 fn the_token_of_a_long_session_is_short() {
     let count = std::env::var("MINGLE_SESSION_TRANSACTIONS");

@@ -1,4 +1,4 @@
-//! Stores that never answer: a call ends with its deadline, and says of which store it has heard nothing.
+//! Stores that never answer: a call ends with its deadline, and names the store that has not answered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ const BANK: &str = "store accounts: linearizable; store feed: causal;
     }
     transaction look(at: ref Account) -> int { return at.balance; }\n";
 
-/// The deadline of calls, and by how much they may pass it.
+/// The deadline of calls, and the time by which they may exceed it.
 const DEADLINE: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Every call of these kinds at a store is never answered.
+/// A plan by which calls of these kinds are never answered.
 fn silent(calls: &[Call]) -> Arc<FaultPlan> {
     let all = calls.iter().flat_map(|call| (0..10_000).map(|index| (*call, index, Fault::Silent)));
     FaultPlan::scripted(all)
@@ -37,7 +37,7 @@ fn setup(store: &'static str, calls: &[Call]) -> (Setup, Arc<FaultPlan>) {
     (Setup::with(BANK, "[runtime]\ndeadline = \"1s\"", &faults), plan)
 }
 
-/// Calls, and sees that the call ends with its deadline.
+/// Makes a call, and checks that it ends with its deadline.
 fn in_time(
     setup: &Setup,
     transaction: &str,
@@ -74,11 +74,11 @@ fn before_the_first_commit_nothing_is_written() {
 
 #[test]
 fn a_commit_without_an_answer_is_never_taken_for_one_that_was_not() {
-    // The store says what became of it.
+    // The store reports the outcome.
     let (asked, _) = setup("accounts", &[Call::Commit]);
     in_time(&asked, "deposit", &DEPOSIT, 2).expect("it has committed, and the rest followed");
     assert_eq!(asked.show("Account", "ana"), json!({"owner": "ana", "balance": 20}));
-    // It does not.
+    // The store does not report it.
     let (unknown, plan) = setup("accounts", &[Call::Commit, Call::Outcome]);
     let error = in_time(&unknown, "deposit", &DEPOSIT, 1).unwrap_err();
     assert!(

@@ -164,7 +164,7 @@ fn another_server_carries_out_what_a_caller_began_that_has_lost_its_right_since(
     assert_eq!(left.unfinished.len(), 1, "{left:?}");
     assert_eq!(left.unfinished[0].principal, Principal::new("till").ok());
     plan.set_on(false);
-    // It meets what was begun, and finishes that.
+    // The call meets the transaction that was begun, and finishes it.
     let answer = second.send(&as_("all", buy));
     assert_eq!(answer.status, 200, "{}", answer.body);
     let read = Request::call("read", &json!({ "of": "ana" }));

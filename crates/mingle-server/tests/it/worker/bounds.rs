@@ -1,4 +1,4 @@
-//! What a worker does not run, and for whom.
+//! Programs and requests that a worker refuses, by client.
 
 use mingle::Error;
 use mingle_server::{Config, Tokens, WorkerBounds};

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::worker::site::{Working, beside, client, eventually, unique};
 
-/// The near store decides, and what the far one is sent depends on what it reads there.
+/// The near store decides: the writes at the far store depend on reads at the near one.
 const TEXT: &str = "store near: linearizable; store bank: eventual;
     object Near in near { key k: string; n: int; }
     object Far in bank { key k: string; n: counter; last: int; open: set<string>; lines: log<string>; }

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::worker::site::{Working, unique};
 
-/// A program that declares what the suite works with.
+/// A program that declares the objects and structs of the suite.
 fn program(schema: &StoreSchema) -> String {
     let mut text = format!("store suite: {};\n", schema.level.name());
     for declared in schema.schema.structs.values() {
@@ -41,7 +41,7 @@ fn program(schema: &StoreSchema) -> String {
     text + "transaction touch(of: ref Thing) { of.number += 1; }\n"
 }
 
-/// What it says, without defaults: collections have none.
+/// The declarations without defaults: collections have none.
 fn declared(schema: &Schema) -> Vec<String> {
     let objects = schema.objects.values().map(|object| {
         let fields: Vec<_> =
@@ -56,7 +56,7 @@ fn declared(schema: &Schema) -> Vec<String> {
 /// Behind which stores the workers stand.
 struct Behind {
     level: Level,
-    /// Of a server; in memory if none.
+    /// The URL of a server; none for a store in memory.
     postgres: Option<String>,
     /// With their clients.
     workers: Mutex<Vec<(Weak<dyn DataStore>, Working)>>,

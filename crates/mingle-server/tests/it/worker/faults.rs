@@ -13,8 +13,8 @@ fn pay(n: &str) -> Vec<(&str, &str)> {
     vec![("from", "ana"), ("to", "bob"), ("inbox", "bob"), ("n", n)]
 }
 
-/// Another worker over the same stores: it knows nothing of what the first was asked. The client's
-/// connection leads to the first one until it breaks.
+/// Starts another worker over the same stores: it does not know the requests to the first one. The
+/// client's connection leads to the first one until it breaks.
 fn replace_once_it_breaks(site: &mut Site) -> Working {
     let first = site.working.as_ref().expect("the worker is up");
     let stores = (first.database.clone(), first.bank.clone());
@@ -67,7 +67,7 @@ fn lost_for_good(transaction: &str, arguments: &[(&str, &str)]) -> (Site, Result
 
 #[test]
 fn what_a_worker_that_is_gone_has_committed_is_found_out_from_the_store() {
-    // The bank has it, and so must the feed; what `pay` returns was in the answer.
+    // The bank has it, and so must the feed; the result of `pay` was in the lost answer.
     let (site, result) = lost_for_good("pay", &pay("4"));
     let error = result.expect_err("its result is gone");
     assert!(matches!(error, Error::ResultGone { .. }), "{error}");
@@ -80,7 +80,7 @@ fn what_a_worker_that_is_gone_has_committed_is_found_out_from_the_store() {
     assert!(matches!(error, Error::ResultGone { .. }), "{error}");
     assert_eq!(site.ok("get", &[("a", "ana")]), json!(11));
 
-    // What has no result has lost nothing, and what has only read reads again.
+    // A transaction without a result loses nothing, and one that only reads is run again.
     let (site, result) = lost_for_good("fill", &[("a", "ana"), ("n", "1")]);
     assert_eq!(result, Ok(json!(null)));
     assert_eq!(site.ok("get", &[("a", "ana")]), json!(1));

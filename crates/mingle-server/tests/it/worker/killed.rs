@@ -1,5 +1,5 @@
-//! Workers that are killed amid transactions, before PostgreSQL: what many clients have seen has an
-//! order that explains it.
+//! Workers before PostgreSQL that are killed amid transactions: the observations of many clients have
+//! an order that explains them.
 //!
 //! The test starts itself again as a child, which is the worker.
 
@@ -21,15 +21,15 @@ use tokio::runtime::Runtime;
 
 use crate::worker::site::{Working, beside, client, unique};
 
-/// What the worker is told: its binding.
+/// The environment variable with the worker's binding.
 const TOLD: &str = "MINGLE_TEST_WORKER";
 const SEED: u64 = 4_242;
 const CLIENTS: u64 = 4;
 const CELLS: usize = 6;
 const KILLS: usize = 5;
 
-/// `change` reads two cells and writes one of them. What it wrote is counted at another store, where
-/// twice would show.
+/// `change` reads two cells and writes one of them. Each write is counted at another store, so that a
+/// repeated one would show.
 const TEXT: &str = "store bank: linearizable; store feed: causal;
     object Cell in bank { key k: int; v: int; }
     object Count in feed { key k: int; n: int; }
@@ -95,11 +95,11 @@ struct Caller {
     is_over: Arc<AtomicBool>,
 }
 
-/// What the callers have done.
+/// The results of the callers' calls.
 #[derive(Default)]
 struct Done {
     transactions: Vec<Transaction>,
-    /// Changes that have taken effect, and those of which nobody said.
+    /// The number of changes that have taken effect; `unknown` counts those without a known outcome.
     changed: i64,
     unknown: i64,
     errors: usize,
@@ -141,7 +141,7 @@ impl Caller {
                 }
                 Outcome::Committed
             }
-            // It took effect; what it saw is not known any more.
+            // It took effect; its result is lost.
             Err(Error::ResultGone { .. } | Error::Incomplete { .. }) if changes => {
                 Outcome::Committed
             }
@@ -178,7 +178,7 @@ impl Caller {
     }
 }
 
-/// Waits until so many more calls have begun, whatever that takes.
+/// Waits until so many more calls have begun; panics after one minute.
 fn await_calls(next: &AtomicI64, more: i64) {
     let until = next.load(Ordering::Relaxed) + more;
     let deadline = Instant::now() + Duration::from_mins(1);

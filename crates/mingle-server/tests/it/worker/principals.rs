@@ -63,7 +63,7 @@ fn a_worker_looks_for_itself_at_every_phase_before_the_first_commit() {
     let working = site.working.take().expect("it is up");
     let stores = site.runtime.block_on(async {
         working.stop().await;
-        // Another database: what a database is told of tokens stays.
+        // Another database, because a database keeps the tokens that it was given first.
         beside(TEXT, "").await
     });
     let again = site.runtime.block_on(Working::start(stores, listing("till = [\"get\"]")));
@@ -168,7 +168,7 @@ fn a_helper_runs_a_later_phase_as_the_caller_even_if_that_has_lost_its_right_sin
         let error = submit("pay", &pay).await.expect_err("the feed is away");
         assert!(matches!(error, Error::Incomplete { .. }), "{error}");
 
-        // The helper's own calls carry no name, and its worker lists nobody for `pay` any more.
+        // The helper's own calls carry no name, and its worker no longer lists a caller for `pay`.
         let (bank, feed) = (start(later.address).await, start(later.address).await);
         let helper = client(TEXT, &bank, &binding(feed.address())).await.expect("it opens");
         let arguments = helper.arguments("pay", pay).expect("they are right");

@@ -175,7 +175,7 @@ pub async fn client(text: &str, proxy: &Proxy, binding: &str) -> Result<Arc<Data
     opened.map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// A client that sends no whole phases: somebody counts what it asks of its stores.
+/// A client that sends no whole phases, because its stores are wrapped by counters of requests.
 pub async fn in_pieces(proxy: &Proxy) -> Database {
     let program = mingle::compile(TEXT).unwrap_or_else(|errors| panic!("{errors}"));
     let binding =
@@ -188,10 +188,10 @@ pub async fn in_pieces(proxy: &Proxy) -> Database {
     opened.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What takes longer hangs.
+/// The time after which a test counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Asks until it is so; what is not so in the end is a failure.
+/// Repeats a check until it holds; panics if it does not hold in time.
 pub fn eventually(mut is_so: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
@@ -219,7 +219,7 @@ pub fn ask(site: &Site, method: &str, path: &str, body: &[u8]) -> (u16, Json) {
     (status.expect("an answer has a status"), serde_json::from_str(body).unwrap_or_default())
 }
 
-/// A name that nobody else has at a server.
+/// A name that is unique at a server.
 pub fn unique(name: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Encrypted, to a worker that proves who it is, and to one that cannot.
+//! Encrypted connections to a worker that proves its identity, and to one that cannot.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ fn phases_go_to_a_worker_over_tls_and_nothing_to_one_that_nobody_vouches_for() {
         let paid = client.call("paid", paid, Session::default()).await.expect("it is near");
         assert_eq!(client.result_json("paid", &paid), json!(4));
 
-        // Somebody else vouches; nobody does; the name is another one; it is not encrypted.
+        // Another root vouches; no known root does; the name differs; the connection is not encrypted.
         for (url, more) in [
             (url.clone(), root(&other)),
             (url.clone(), String::new()),

@@ -1,4 +1,4 @@
-//! How often something goes to the worker and back.
+//! The number of round trips to the worker.
 
 use mingle::Session;
 use serde_json::json;
@@ -30,7 +30,7 @@ fn a_transaction_over_two_stores_takes_one_distance_and_is_cleaned_up() {
     assert_eq!(site.ok("get", &[("a", "bob")]), json!(4));
     let error = site.call("pay", &[("from", "ana"), ("to", "bob"), ("inbox", "bob"), ("n", "7")]);
     assert_eq!(error.expect_err("that is too much").code(), "too_little");
-    // What is over is cleaned up through the worker, so that nobody waits for it any more.
+    // Finished transactions are cleaned up through the worker, so that no transaction waits for them.
     let left = site.runtime.block_on(async { site.client.settle(PATIENCE).await });
     assert!(left, "all is over");
 }

@@ -1,11 +1,11 @@
-//! The application's connection, with one driver or the other.
+//! The application's connection, through either driver.
 
 use mingle::Error;
 use mingle::typed::{Call, Joined};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Postgres, Row as _};
 use tokio_postgres::NoTls;
 
-/// With what the application speaks to its database.
+/// The driver with which the application speaks to its database.
 #[derive(Clone, Copy, Debug)]
 pub enum Driver {
     TokioPostgres,
@@ -61,7 +61,7 @@ impl Client {
         }
     }
 
-    /// A transaction at the level that a store needs.
+    /// Begins a transaction at the level that a store needs.
     pub async fn begin(&mut self) -> Tx<'_> {
         self.begin_at("SERIALIZABLE READ WRITE").await
     }
@@ -83,7 +83,7 @@ impl Client {
 }
 
 impl Tx<'_> {
-    /// Makes a call a part of it.
+    /// Makes a call a part of the transaction.
     pub async fn join<T>(&mut self, call: Call<T>) -> Result<Joined<T>, Error> {
         match self {
             Self::Plain(tx) => call.inside(tx).await,
@@ -128,7 +128,7 @@ impl Tx<'_> {
     }
 }
 
-/// Each of these as tests over each driver.
+/// Makes a test for each driver out of each of these functions.
 macro_rules! over_both_drivers {
     ($($name:ident),* $(,)?) => {
         mod with_tokio_postgres {

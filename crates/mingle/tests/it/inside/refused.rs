@@ -1,4 +1,4 @@
-//! What does not take effect, and what the application's transaction is like then.
+//! Calls that do not take effect, and the state of the application's transaction afterwards.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use mingle::{Error, Session, StoreError};
 use super::driver::{Driver, Tx};
 use super::shop::{Account, Item, Shop, sold, unique};
 
-/// The application goes on as if nothing had been called, and commits.
+/// The application goes on as if it had made no call, and commits.
 async fn goes_on(shop: &Shop, mut tx: Tx<'_>) {
     let before = shop.orders().await;
     tx.say(&shop.order(before + 1, "tea")).await.expect("it can go on");
@@ -95,7 +95,7 @@ async fn what_cannot_be_a_part_is_said(driver: Driver) {
     assert!(why.starts_with("spend visits store ledger before it has written at store"), "{why}");
     goes_on(&shop, tx).await;
 
-    // It has failed before.
+    // The transaction has failed before the call.
     let mut tx = client.begin().await;
     tx.say("SELECT 1 / 0").await.expect_err("it divides by zero");
     let why = misuse(tx.join(db.buy(&tea, "ana")).await);
@@ -109,7 +109,7 @@ async fn what_cannot_be_a_part_is_said(driver: Driver) {
     assert_eq!(why, expected);
 }
 
-/// Somebody has changed the item since the application's snapshot: only a new transaction can succeed.
+/// Another client has changed the item since the application's snapshot: only a new transaction can succeed.
 async fn a_conflict_ends_the_call_and_not_the_process(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
     let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
@@ -119,7 +119,7 @@ async fn a_conflict_ends_the_call_and_not_the_process(driver: Driver) {
     let refused = tx.join(db.buy(&tea, "ana")).await.expect_err("it was bought meanwhile");
     assert!(refused.is_retryable(), "{refused}");
     tx.rollback().await.expect("it can be rolled back");
-    // Cleaning up after the other one would be in the way too.
+    // Otherwise the cleanup of the other transaction would be in the way too.
     shop.settles().await;
     let mut tx = client.begin().await;
     let bought = tx.join(db.buy(&tea, "ana")).await.expect("there is one left");
@@ -129,8 +129,8 @@ async fn a_conflict_ends_the_call_and_not_the_process(driver: Driver) {
     shop.settles().await;
 }
 
-/// What the session has to wait for cannot come while the application holds the item: that ends with the
-/// deadline, and a new transaction of the application's sees it.
+/// The transaction that the session waits for cannot arrive while the application holds the item: the
+/// wait ends with the deadline, and a new transaction of the application sees it.
 async fn a_wait_inside_is_bounded(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
     let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
@@ -160,8 +160,8 @@ async fn a_wait_inside_is_bounded(driver: Driver) {
     shop.settles().await;
 }
 
-/// Two of the application's transactions read what the other one writes: one cannot commit, and with it
-/// what was called in it.
+/// Two of the application's transactions read each other's writes: one cannot commit, and the call
+/// inside it does not take effect either.
 async fn what_the_application_cannot_commit_does_not_follow(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
     let (db, tea, coffee) = (&shop.db, Item::new("tea"), Item::new("coffee"));
@@ -176,7 +176,7 @@ async fn what_the_application_cannot_commit_does_not_follow(driver: Driver) {
     let bought_second = second.join(db.buy(&coffee, "bob")).await;
     let mut committed = Vec::new();
     for (tx, bought, item) in [(first, bought_first, "tea"), (second, bought_second, "coffee")] {
-        // Which one fails, and whether already in the call, is up to the server.
+        // The server decides which one fails, and whether it fails in the call already.
         let Ok(bought) = bought else { continue };
         if tx.commit().await.is_ok() {
             bought.follow().await.expect("the application has committed");
@@ -232,7 +232,7 @@ async fn the_application_keeps_its_settings(driver: Driver) {
     assert_eq!(bought.follow().await, Ok(1));
 }
 
-/// Dropped wherever it waits, a call leaves the application's transaction as it was.
+/// A call that is dropped at any await point leaves the application's transaction as it was.
 async fn a_call_that_is_dropped_leaves_the_application_alone(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
     let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);

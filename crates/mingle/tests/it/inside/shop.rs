@@ -83,7 +83,7 @@ pub mod program {
     }
 }
 
-/// So long a test waits for what must come.
+/// The longest wait of a test for an expected event.
 const SOON: Duration = Duration::from_secs(30);
 
 /// The application's database, and the program's stores in it.
@@ -103,7 +103,7 @@ pub async fn connect(url: &str) -> Client {
     client
 }
 
-/// A name that nobody else has on a server.
+/// A name that is unique on a server.
 pub fn unique() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -111,7 +111,7 @@ pub fn unique() -> String {
 }
 
 impl Shop {
-    /// None where PostgreSQL is not here.
+    /// Opens the shop; none if PostgreSQL is not installed.
     pub async fn open() -> Option<Self> {
         Self::open_with(|url, name| {
             format!(
@@ -121,7 +121,7 @@ impl Shop {
         .await
     }
 
-    /// With the pages in this process.
+    /// Opens the shop with the pages in this process.
     pub async fn open_beside() -> Option<Self> {
         Self::open_with(|_, _| "[stores.pages]\nengine = \"embedded\"\n".to_owned()).await
     }
@@ -149,13 +149,13 @@ impl Shop {
         Some(Self { url, name, binding, db, client })
     }
 
-    /// Another process.
+    /// Opens the stores as another process does.
     pub async fn another(&self) -> Database {
         let db = Database::connect().binding(&self.binding).await;
         db.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A connection of the application's.
+    /// Opens a connection of the application.
     pub async fn connect(&self, driver: Driver) -> super::driver::Client {
         driver.connect(&self.url).await
     }
@@ -169,13 +169,13 @@ impl Shop {
         self.client.query_one(&sql, &[]).await.expect("a count").get(0)
     }
 
-    /// What the application sees of an item.
+    /// The count of an item as the application sees it.
     pub async fn stands(&self, item: &str) -> i64 {
         let sql = format!("SELECT \"left\" FROM {}.items WHERE name = '{item}'", self.name);
         self.client.query_one(&sql, &[]).await.expect("a row").get(0)
     }
 
-    /// Rows that transactions have left beside the data.
+    /// The number of rows that transactions have left beside the data.
     pub async fn rests(&self) -> i64 {
         let mut rests = 0;
         for store in ["stock", "pages"] {
@@ -189,14 +189,14 @@ impl Shop {
         rests
     }
 
-    /// All that was begun is finished, and nothing is left of it.
+    /// Waits until all transactions are finished and nothing is left of them.
     pub async fn settles(&self) {
         assert!(self.db.untyped().settle(SOON).await, "it does not come to rest");
         assert_eq!(self.rests().await, 0, "rows that transactions have left");
     }
 }
 
-/// Looks until something holds.
+/// Repeats a check until it holds.
 pub async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + SOON;
     while !holds().await {
@@ -205,7 +205,7 @@ pub async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// What was sold of an item, as a client of its own sees it.
+/// The number sold of an item, as seen by a client with a separate session.
 pub async fn sold(db: &Database, item: &str) -> i64 {
     db.sold(item).session(&Session::default()).await.expect("the store answers")
 }

@@ -1,4 +1,4 @@
-//! What is sqlx's own.
+//! Behaviour specific to sqlx.
 
 use mingle::Error;
 use sqlx::{Connection as _, Executor as _};
@@ -11,7 +11,7 @@ async fn connect(shop: &Shop) -> sqlx::PgConnection {
     sqlx::PgConnection::connect(&shop.url).await.expect("the server takes connections")
 }
 
-/// For sqlx the next transaction would be the first, and its end that of all of it.
+/// sqlx would take the next transaction for the outermost one, and its end for the end of the whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_that_sqlx_does_not_know_of_is_a_mistake() {
     let Some(shop) = Shop::open().await else { return };
@@ -23,7 +23,7 @@ async fn a_transaction_that_sqlx_does_not_know_of_is_a_mistake() {
     connection.execute("COMMIT").await.expect("it is still open");
 }
 
-/// One transaction in another of sqlx's, each of which may be taken back by itself.
+/// A nested transaction of sqlx, which can be rolled back by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_a_part_of_the_innermost_transaction() {
     let Some(shop) = Shop::open().await else { return };
@@ -45,7 +45,7 @@ async fn a_call_is_a_part_of_the_innermost_transaction() {
     shop.settles().await;
 }
 
-/// A table that is changed makes what is prepared on the connection useless: once, and not for ever.
+/// A changed table invalidates the prepared statements of the connection once, not for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_may_change_between_two_calls() {
     let Some(shop) = Shop::open().await else { return };

@@ -1,4 +1,4 @@
-//! What takes effect together with the application's transaction, and what follows.
+//! Effects together with the application's transaction, and the effects that follow.
 
 use mingle::{Error, Session};
 
@@ -56,7 +56,7 @@ async fn what_a_dead_process_has_begun_another_one_finishes(driver: Driver) {
     let mut tx = client.begin().await;
     tx.say(&shop.order(1, "tea")).await.expect("an order");
     let bought = tx.join(dying.buy(&tea, "ana")).await.expect("there is some");
-    // Neither followed nor dropped: nobody in its process is at it any more.
+    // Neither followed nor dropped: nothing in its process goes on with it.
     std::mem::forget(bought);
     tx.commit().await.expect("nothing is in its way");
     assert_eq!((shop.stands("tea").await, sold(&shop.db, "tea").await), (1, 0));
@@ -80,7 +80,7 @@ async fn it_reads_what_the_application_wrote_before_it(driver: Driver) {
     // Another call sees it too, and the rest of both follows.
     let again = tx.join(db.buy(&mate, "bob")).await.expect("there is some");
     assert_eq!(again.result(), Some(5));
-    // It has not read what it writes: it learns of the others' rows when it does.
+    // This call writes without a read: it learns of the other calls' rows when it writes.
     let filled = tx.join(db.fill(&mate, 9)).await.expect("nothing is in its way");
     tx.commit().await.expect("nothing is in its way");
     assert_eq!(filled.follow().await, Ok(()));
@@ -109,7 +109,7 @@ async fn one_that_writes_one_store_leaves_nothing(driver: Driver) {
     assert_eq!(shop.stands("tea").await, 5);
 }
 
-/// What follows elsewhere is bound to the application's commit even where nothing is written here.
+/// The effects at other stores depend on the application's commit even if nothing is written here.
 async fn where_it_writes_nothing_the_rest_follows_all_the_same(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
     let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
@@ -148,7 +148,7 @@ async fn the_rest_may_follow_at_another_engine(driver: Driver) {
     assert!(db.untyped().settle(std::time::Duration::from_secs(30)).await);
 }
 
-/// Its session has seen the call once that is known to have committed, wherever it goes on.
+/// Once the call is known to have committed, its session has seen it, at any store or replica.
 async fn the_session_sees_what_follows(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
     let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
@@ -161,7 +161,7 @@ async fn the_session_sees_what_follows(driver: Driver) {
             let call = db.buy(&tea, "ana").session(&session).until("stock");
             match tx.join(call).await {
                 Ok(bought) if { tx.commit().await.is_ok() } => break bought,
-                // What was left by the round before is being cleaned up.
+                // The transaction of the round before is being cleaned up.
                 Ok(_) => {}
                 Err(error) => assert!(error.is_retryable(), "{error}"),
             }

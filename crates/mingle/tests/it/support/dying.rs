@@ -1,4 +1,4 @@
-//! A process that dies at one of its store calls: from then on it never hears of its stores again.
+//! A process that dies at one of its store calls: from then on it receives no answer from its stores.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mingle_store::wrap::layer::{Layer, Layered, Request, Work};
 use mingle_store::{DataStore, StoreError};
 
-/// At which call the process dies.
+/// The number of the store call at which the process dies.
 pub struct Life {
     calls: AtomicU64,
     last: u64,
@@ -14,7 +14,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// It dies with its call number `last`, counted from 0, which still arrives or does not.
+    /// Creates a process that dies at call number `last`, counted from 0; `arrives` says if the store gets it.
     pub fn until(last: u64, arrives: bool) -> Arc<Self> {
         Arc::new(Self { calls: AtomicU64::new(0), last, arrives })
     }
@@ -37,14 +37,14 @@ impl Dying {
 }
 
 impl Layer for Dying {
-    /// Makes a call, if the process lives to make it, and hears the answer if it lives on.
+    /// Makes a call if the process is alive, and returns the answer if the process is still alive then.
     async fn call<T: Send>(
         &self,
         request: Request<'_>,
         work: Work<'_, T>,
     ) -> Result<T, StoreError> {
         if matches!(request, Request::Begin) {
-            // No round trip: a process does not die here.
+            // No round trip, so the process does not die here.
             return work().await;
         }
         let Life { calls, last, arrives } = &*self.life;

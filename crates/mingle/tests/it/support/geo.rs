@@ -1,4 +1,4 @@
-//! A program over stores with data centers, whose clients' calls are written down for the checker.
+//! A program over stores with data centers; its clients' calls are recorded for the checker.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 /// The data centers.
 pub const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
 
-/// A program over such stores, with nothing around them.
+/// A program over such stores, without wrappers.
 pub struct Cities {
     pub world: Arc<TestWorld>,
     pub database: Database,
@@ -23,7 +23,7 @@ impl Cities {
         Self::seeded(text, binding, 7)
     }
 
-    /// Distances are drawn from a seed.
+    /// Creates the program; distances are drawn from a seed.
     pub fn seeded(text: &str, binding: &str, seed: u64) -> Self {
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
         let binding = Binding::parse(binding).unwrap_or_else(|error| panic!("{error}"));
@@ -53,7 +53,7 @@ impl Cities {
         Ok((report, result))
     }
 
-    /// Of a call that gives a list of numbers, these.
+    /// The result of a call that returns a list of numbers.
     pub async fn call(
         &self,
         session: &Session,
@@ -77,7 +77,7 @@ impl Cities {
     }
 }
 
-/// What clients saw.
+/// The observations of clients.
 #[derive(Default)]
 pub struct Seen(Mutex<Vec<Transaction>>);
 
@@ -103,7 +103,7 @@ impl Seen {
         });
     }
 
-    /// All of it, once it is known to be enough.
+    /// The whole history; panics if it is too small to be a test.
     pub fn into_history(self, least: usize) -> History {
         let seen = self.0.into_inner().expect("no panic");
         let committed = seen.iter().filter(|one| one.outcome == Outcome::Committed).count();
@@ -111,7 +111,7 @@ impl Seen {
         History::new(seen).expect("each number is written once")
     }
 
-    /// How many transactions have an operation of which this holds.
+    /// The number of transactions with an operation that satisfies the predicate.
     pub fn count(&self, mut is_one: impl FnMut(&Operation) -> bool) -> usize {
         let seen = self.0.lock().expect("no panic");
         seen.iter().filter(|one| one.operations.iter().any(&mut is_one)).count()

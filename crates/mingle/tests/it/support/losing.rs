@@ -1,4 +1,4 @@
-//! A store of which a replica is given up while somebody waits for what it had.
+//! A store with a replica that is given up while another transaction waits for its data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ use mingle_store::{
 /// The replica that is given up.
 const LOST: &str = "lost";
 
-/// Whoever commits here has seen something of a replica that nobody else hears of. It is given up when the
-/// first transaction asks for that; who asks again is refused again.
+/// A store whose commits have seen a write of a replica that no other replica receives. The replica is
+/// given up when the first transaction asks for that write; each transaction that asks is refused.
 pub struct Losing {
     inner: Arc<dyn DataStore>,
     refused: AtomicU64,
@@ -25,7 +25,7 @@ impl Losing {
         Arc::new(Self { inner, refused: AtomicU64::new(0) })
     }
 
-    /// How many transactions have been refused.
+    /// The number of refused transactions.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Acquire)
     }
@@ -79,7 +79,7 @@ impl DataStore for Losing {
     }
 }
 
-/// Adds what is lost later to what a commit has seen.
+/// Adds the write that is lost later to the dependencies of each commit.
 #[derive(Clone)]
 struct Seeing;
 

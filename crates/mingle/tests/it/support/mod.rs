@@ -21,7 +21,7 @@ pub struct Setup {
     pub world: Arc<TestWorld>,
     pub database: Arc<Database>,
     pub counters: BTreeMap<String, Arc<Counters>>,
-    /// Of all its calls; none if each has its own.
+    /// The session of all calls; none if each call has its own.
     pub session: Option<Session>,
 }
 
@@ -30,7 +30,7 @@ impl Setup {
         Self::with(text, "", &BTreeMap::new())
     }
 
-    /// With a binding, and with faults at some stores.
+    /// Creates the program with a binding, and with faults at some stores.
     pub fn with(text: &str, binding: &str, faults: &BTreeMap<&str, Arc<FaultPlan>>) -> Self {
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
         let binding = bound(&program, binding);
@@ -51,7 +51,7 @@ impl Setup {
         Self { world, database, counters, session: None }
     }
 
-    /// With nothing around its stores, and one session for all calls.
+    /// Creates the program without wrappers around its stores, and with one session for all calls.
     pub fn plain(text: &str, binding: &str) -> Self {
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
         let binding = bound(&program, binding);
@@ -89,7 +89,7 @@ impl Setup {
     }
 }
 
-/// A binding; what it does not bind is in this process.
+/// A binding; stores that it does not bind are in this process.
 pub fn bound(program: &mingle_lang::Program, binding: &str) -> Binding {
     let mut binding = Binding::parse(binding).expect("the test's binding is right");
     for store in &program.checked.stores {

@@ -1,4 +1,4 @@
-//! A store that takes note of the commits that reach it.
+//! A store that records the commits that reach it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use mingle_store::{
 
 type Noted = Arc<Mutex<Vec<Commit>>>;
 
-/// Takes note of commits that write or have guards.
+/// Records commits that write or have guards.
 pub struct Noting {
     inner: Arc<dyn DataStore>,
     noted: Noted,
@@ -22,7 +22,7 @@ impl Noting {
         Arc::new(Self { inner, noted: Noted::default() })
     }
 
-    /// What has been noted since this was asked last.
+    /// Returns the commits recorded since the last call.
     pub fn take(&self) -> Vec<Commit> {
         std::mem::take(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,9 +1,9 @@
-//! What the examples do, wherever their stores are.
+//! The behaviour of the examples, independent of the engines of their stores.
 
 use mingle::{CallReport, Error};
 use serde_json::{Value as Json, json};
 
-/// A program over its stores, that a test calls.
+/// A program over its stores, called by a test.
 pub trait Site {
     fn call(&self, transaction: &str, arguments: &[(&str, &str)]) -> Result<CallReport, Error>;
 
@@ -13,14 +13,14 @@ pub trait Site {
     fn show(&self, kind: &str, key: &str) -> Json;
 }
 
-/// An example, and what is to be seen when it is run.
+/// An example, and the checks of a run.
 pub struct Scenario<S> {
     pub name: &'static str,
     pub text: &'static str,
     pub run: fn(&S),
 }
 
-/// All of them.
+/// All scenarios.
 pub fn all<S: Site>() -> [Scenario<S>; 4] {
     [
         Scenario {

@@ -1,5 +1,5 @@
-//! Several servers over the same stores, as processes over one database are: each has a runtime
-//! of its own.
+//! Several servers over the same stores, like processes over one database: each has a runtime of its
+//! own.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use mingle_store::{
     Data, DataStore, Read, RecordKey, RecordKind, Session as StoreSession, TestWorld, World,
 };
 
-/// The stores of a program, and what binds them.
+/// The stores of a program, and their binding.
 pub struct Stores {
     pub world: Arc<TestWorld>,
     pub binding: Binding,
@@ -24,7 +24,7 @@ impl Stores {
         Self::seeded(text, binding, 7)
     }
 
-    /// Distances are drawn from a seed.
+    /// Creates the stores; distances are drawn from a seed.
     pub fn seeded(text: &str, binding: &str, seed: u64) -> Self {
         Self::open(text, binding, seed, |_, store| store)
     }
@@ -53,14 +53,14 @@ impl Stores {
         Self { world, binding, program, all }
     }
 
-    /// A server over them that looks after what others leave.
+    /// A server over the stores that finishes transactions that other servers left.
     pub fn server(&self) -> Arc<Database> {
         let database = self.server_over(self.world.clone(), |_, store| store);
         database.runtime().start_sweeps();
         database
     }
 
-    /// A server of which the test may end the world, with something around its stores.
+    /// A server whose world the test may end, with a wrapper around its stores.
     pub fn server_over(
         &self,
         world: Arc<dyn World>,
@@ -98,12 +98,12 @@ impl Stores {
         server.result_json(transaction, &report)
     }
 
-    /// Lets so many seconds pass, and everything that goes on meanwhile.
+    /// Lets so many seconds pass, with everything that runs meanwhile.
     pub fn pass(&self, seconds: u64) {
         self.world.block_on(self.world.sleep(std::time::Duration::from_secs(seconds)));
     }
 
-    /// What the runtime has left at the stores, and may still have to look at: all records but
+    /// The leftovers of the runtime at the stores that it may still have to process: all records except
     /// programs and floors, and all witness rows, at every replica.
     pub fn left(&self) -> Vec<String> {
         let mut found = self.found();

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::groups::{Database, Group, User};
 use crate::support::Setup;
 
-/// Drops a call after so long; says whether it had ended by then, and whether it was done.
+/// Drops a call after so long; returns if it had ended by then, and if it took effect.
 fn drop_after(limit: Duration) -> (bool, bool) {
     let binding = "[stores.groups]\ndistance = \"10ms\"\n[stores.inboxes]\ndistance = \"3ms\"";
     let setup = Setup::with(Database::TEXT, binding, &BTreeMap::new());

@@ -13,7 +13,7 @@ use crate::support::Setup;
 
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Over stores of which one fails in its calls of a kind, from the first one on.
+/// Opens stores, one of which fails calls of certain kinds, from the first one on.
 fn failing(store: &str, faults: &[(Call, Fault)]) -> (Setup, Database) {
     let script = faults.iter().flat_map(|(call, fault)| (0..1_000).map(|at| (*call, at, *fault)));
     let plan: BTreeMap<&str, Arc<FaultPlan>> = [(store, FaultPlan::scripted(script))].into();

@@ -1,4 +1,4 @@
-//! What a recorder of the facade `metrics` is told of calls.
+//! The figures of calls that a recorder of the facade `metrics` receives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use mingle::typed::Program as _;
 use super::groups::{Database, Group, User};
 use crate::support::Setup;
 
-/// The values of each figure with its labels, in the order in which they came; of a counter or a gauge
+/// The values of each figure with its labels, in the order of their arrival; for a counter or a gauge,
 /// the value after each change.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<State>>);
@@ -83,7 +83,7 @@ impl Told {
         state.values.get(figure).cloned().unwrap_or_default()
     }
 
-    /// What was last told of a figure; 0 if nothing was.
+    /// The last value of a figure; 0 if there is none.
     fn last(&self, figure: &str) -> f64 {
         self.values(figure).last().copied().unwrap_or_default()
     }

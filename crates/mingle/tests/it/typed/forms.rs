@@ -1,4 +1,4 @@
-//! The forms that a program and its values have.
+//! The forms of a program and of its values.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ async fn what_the_command_writes_is_called_likewise() {
     assert_eq!(other.check_inbox(&super::groups::User::new("ana")).await, Ok(Vec::new()));
 }
 
-/// All types, and names that Rust has other plans for.
+/// All types, and names that are reserved in Rust.
 mod odd {
     mingle::program! {
         store data: linearizable;

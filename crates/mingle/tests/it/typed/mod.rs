@@ -1,4 +1,4 @@
-//! Programs as Rust: what `mingle::program!` generates, called over real stores.
+//! Programs as Rust: the code that `mingle::program!` generates, called over real stores.
 
 mod cancelled;
 mod errors;
@@ -12,7 +12,7 @@ mod groups {
     mingle::program!("../../examples/message_groups.mingle");
 }
 
-/// As `mingle gen rust` writes it.
+/// The output of `mingle gen rust`.
 mod written {
     include!("../../generated/message_groups.rs");
 }

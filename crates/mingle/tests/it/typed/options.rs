@@ -1,4 +1,4 @@
-//! What can be said of a call, and sessions.
+//! The options of a call, and sessions.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn a_caller_waits_until_a_store_has_committed() {
     setup.world.block_on(async {
         let early = db.join_group(&ana, &rust).until("groups").await;
         assert_eq!(early, Ok(Early { result: Some(()), following: vec!["inboxes".into()] }));
-        // Nothing is promised before something is written, and this writes to the inboxes alone.
+        // No call ends early before something is written, and this call writes to the inboxes alone.
         let early = db.add_post(&rust, "hello").until("groups").await;
         assert_eq!(early, Ok(Early { result: Some(1), following: Vec::new() }));
         let late = db.check_inbox(&ana).until("inboxes").await.expect("it always succeeds");
@@ -46,7 +46,7 @@ fn a_session_sees_what_it_has_written_wherever_it_goes_on() {
         client.join_group(&ana, &rust).await.expect("it always succeeds");
         client.add_post(&rust, "hello").await.expect("it is open");
         session.move_to("rome");
-        // Somebody else, in Rome, has not heard of it yet.
+        // Another client, in Rome, has not received it yet.
         let other = db.check_inbox(&ana).session(&Session::at("rome")).await;
         assert_eq!(other, Ok(Vec::new()));
         assert_eq!(client.check_inbox(&ana).await, Ok(vec!["hello".to_owned()]));

@@ -1,4 +1,4 @@
-//! What a subscriber of `tracing` is told of a call.
+//! The spans of a call that a subscriber of `tracing` receives.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
@@ -12,7 +12,7 @@ use tracing::{Event, Metadata, Subscriber};
 use super::groups::{Database, Group, User};
 use crate::support::Setup;
 
-/// Spans as lines, each after those that it stands in.
+/// Spans as lines, each after its enclosing spans.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<State>>);
 
@@ -69,7 +69,7 @@ fn a_transaction_is_a_span_and_so_is_each_phase() {
     let (ana, rust) = (User::new("ana"), Group::new("rust"));
     let told = Told::default();
     tracing::subscriber::with_default(told.clone(), || {
-        // A span that is first met by a test without a subscriber would be told to nobody.
+        // A span first met by a test without a subscriber would be disabled for all tests.
         setup.world.block_on(async { db.add_post(&rust, "met").await.expect("it is open") });
         tracing::callsite::rebuild_interest_cache();
         told.0.lock().expect("nobody panics with this lock").lines.clear();
