@@ -75,7 +75,7 @@ impl FromStr for Retry {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let _progress = Progress::start("recovering");

@@ -44,7 +44,7 @@ pub struct Args {
     place: Place,
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     let mut named = Vec::new();
     for argument in &args.arguments {
