@@ -67,7 +67,7 @@ impl fmt::Display for Report {
 /// use mingle_checker::geo::{self, Promise, Run};
 ///
 /// let report = geo::check(&Run::default());
-/// A run without data centers is invalid.
+/// // A run without data centers is invalid.
 /// assert_eq!(report.broken(), [Promise::Recording]);
 /// ```
 pub fn check(run: &Run) -> Report {

@@ -83,7 +83,7 @@ fn what_is_parked_is_listed_and_finished() {
     let since = began.strip_prefix("  began at: tickets, ").expect("the store where it began");
     assert_eq!(rest, "  missing at: feed\n  parked: a fault was injected\n");
     let again = recover(path, &["--list", "--format", "json"]);
-    let expected = json!([{ "id": id, "transaction": "buy", "began_at": "tickets", "since": since,
+    let expected = json!([{ "id": id, "transaction": "buy", "principal": null, "began_at": "tickets", "since": since,
         "missing_at": ["feed"], "not_known_at": [], "parked": "a fault was injected" }]);
     assert_eq!(serde_json::from_str::<Value>(&again.stdout).expect("it is JSON"), expected);
 
