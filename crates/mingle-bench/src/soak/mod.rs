@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use mingle_services::Engine;
 
 use judge::{Answer, Sort, Verdict, judge};
 use load::{Outcome, RATE, Target};
@@ -63,6 +64,9 @@ pub struct Options {
     /// Missed bars are an error.
     #[arg(long)]
     strict: bool,
+    /// Succeed at once if a server that it needs was not fetched.
+    #[arg(long)]
+    skip_missing: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -83,6 +87,14 @@ pub fn run(options: &Options) -> Result<(), String> {
             options.minutes
         ));
     }
+    let missing = missing(engines(options))?;
+    if options.skip_missing && !missing.is_empty() {
+        println!(
+            "skipped: {} not fetched; `cargo xtask services fetch` does it",
+            missing.join(", ")
+        );
+        return Ok(());
+    }
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         tokio::select! {
@@ -93,10 +105,24 @@ pub fn run(options: &Options) -> Result<(), String> {
     })
 }
 
-async fn soak(options: &Options) -> Result<(), String> {
+/// Returns the engines that the soak uses.
+fn engines(options: &Options) -> Engines {
     let redis = !options.without.contains(&Without::Redis);
-    let engines =
-        Engines { redis, cassandra: redis && !options.without.contains(&Without::Cassandra) };
+    Engines { redis, cassandra: redis && !options.without.contains(&Without::Cassandra) }
+}
+
+/// Returns the names of the engines that were not fetched.
+fn missing(engines: Engines) -> Result<Vec<&'static str>, String> {
+    let home = mingle_services::Home::find().map_err(|error| error.to_string())?;
+    let mut needed = vec![Engine::Postgres];
+    needed.extend(engines.redis.then_some(Engine::Redis));
+    needed.extend(engines.cassandra.then_some(Engine::Cassandra));
+    let missing = needed.into_iter().filter(|engine| !engine.is_fetched(&home));
+    Ok(missing.map(Engine::name).collect())
+}
+
+async fn soak(options: &Options) -> Result<(), String> {
+    let engines = engines(options);
     let seconds = (options.minutes * 60.0).round();
     let faults = plan::faults(seconds, engines, options.seed);
     println!("{seconds:.0} s, {RATE:.0} calls a second, seed {}", options.seed);
