@@ -72,8 +72,8 @@ pub trait DataStore: Send + Sync {
         0
     }
 
-    /// Returns the address (host and port, for messages) of the server or servers of a replica, or of the one copy; `None`
-    /// if the store is in this process.
+    /// Returns the address (host and port, for messages) of the server or servers of a replica, or of
+    /// the one copy; `None` if the store is in this process.
     fn place(&self, replica: Option<&Name>) -> Option<String> {
         let _ = replica;
         None
