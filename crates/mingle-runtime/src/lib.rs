@@ -24,13 +24,53 @@
 //! - [`intent`]: the records with which another process can finish a transaction;
 //! - [`help`]: finishing transactions that other processes have begun;
 //! - `parked`: transactions that cannot be finished for now, and those that an operator has ended;
-//! - `cleaner`: deleting the records of finished transactions; [`sweep`]: cleaning up after origins that are gone;
+//! - `cleaner`: deleting the records of finished transactions; [`sweep`]: cleaning up after origins that
+//!   are gone;
 //! - [`survey`]: an operator's view of a runtime and of its stores;
 //! - `places`: how stores and replicas have answered;
 //! - [`stats`]: counts of events; [`metrics`]: figures for a metrics recorder;
 //! - [`error`]: the ways in which a call can end without a result;
 //! - [`planted`]: faults that are planted to test that the checkers find them;
 //! - [`tokio_world`]: the real clock, and tokio's tasks.
+//!
+//! # Example: one transaction over two stores
+//!
+//! `order` takes an item from stock at `shop`, a linearizable store with one copy, and then appends it
+//! to the customer's feed at `feed`, a causal store. This process is origin 7, and it calls the
+//! transaction (7,41): the 41st that it has numbered.
+//!
+//! ```text
+//!     caller      origin 7                        shop                      feed
+//!       │ call ────►│                               │                         │
+//!       │           │ read item.stock ─────────────►│                         │
+//!       │           │◄──────────────── 3, no rows   │                         │
+//!  (a)  │           │ commit: stock = 2, intent,    │                         │
+//!       │           │   row (7,41) on the item ────►│                         │
+//!       │           │◄───────────────────── done    │                         │
+//!  (b)  │           │ commit: append, commit witness (7,41) ─────────────────►│
+//!       │           │◄───────────────────────────────────────────────── done  │
+//!       │◄── result │                               │                         │
+//!  (c)  │           │ later: floors, then witnesses and rows, then the intent │
+//! ```
+//!
+//! - The commit (a) decides the transaction. It has two guards: `shop` holds no fence of origin 7, and
+//!   the floor of origin 7 at `shop` is below 41. Before (a), a crash leaves nothing. After (a), any
+//!   process can finish the transaction from its intent.
+//! - The row on the item names `feed`. A transaction that reads or overwrites the item and then visits
+//!   `feed` waits there for (7,41). If that takes longer than `help_after`, it runs the second phase
+//!   itself ([`help`]). Otherwise [`sweep`] does so once origin 7 has shown no sign of life for a lease.
+//! - The commit (b) has two guards as well: no commit witness (7,41), and a floor below 41. If this
+//!   process and a helper both run the phase, the second commit is refused. An attempt that goes on from
+//!   reads made ahead (`ahead`) needs no guard on the witness: its store counts one of several copies.
+//! - The append leaves no row on the customer. It would if a replica of `shop` could lag behind the
+//!   others: the row would then name `shop`.
+//! - The clean-up (c) raises the floor of origin 7 at each store before it deletes anything there, and
+//!   deletes the intent last. A helper that has read the intent and wakes up after the clean-up finds
+//!   the floor at 41 or above, and its commit is refused.
+//!
+//! If the answer to (a) is lost, this process asks `shop` for the outcome of the id (7,41). `shop`
+//! answers that it has committed, or ensures that it never will. If the answer to (b) is lost, the phase
+//! runs again under the same guards.
 
 mod ahead;
 mod asked;
