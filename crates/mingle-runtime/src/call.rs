@@ -1,9 +1,9 @@
-//! A call of a transaction, and how it went.
+//! A call of a transaction, and its report.
 //!
-//! A transaction runs as a task of its [`mingle_store::World`], so that whoever called it may go
-//! away: until the first phase that writes commits, going away undoes it; from then on it
-//! finishes. One that leaves nothing at any store has nothing to finish, and runs within the task of
-//! its caller where that runs in the same place.
+//! A transaction runs as a task of its [`mingle_store::World`], so that its caller may go away. If
+//! the caller goes away before the first writing phase commits, the transaction is undone; after
+//! that it finishes. A transaction that leaves nothing at any store has nothing to finish, so it
+//! runs within its caller's task if that task runs in the same place.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,24 +26,24 @@ pub struct Call {
     pub transaction: Name,
     /// Its arguments, in order.
     pub arguments: Vec<Value>,
-    /// Who asks, from where, and what it has seen.
+    /// The caller's session: its replica, and the state it has seen.
     pub session: Session,
-    /// The caller has its result as soon as this store has committed, and all before it; the rest
-    /// follows. None waits for all of them.
+    /// The caller gets its result as soon as this store and all before it have committed; the rest
+    /// follows. With `None` the caller waits for all stores.
     pub until: Option<Name>,
-    /// Conflicts are retried, and others waited for, for so long; none leaves that to the settings.
+    /// The time for which conflicts are retried and others waited for; `None` takes it from the settings.
     pub deadline: Option<Duration>,
-    /// Calls with one key are one call: made again, it is answered as the first time, and takes
+    /// Calls with the same key are one call: a repeated call gets the answer of the first and takes
     /// effect once.
     pub key: Option<CallKey>,
     /// The caller, if it has a name: all phases run with its rights, whichever process runs them.
     pub principal: Option<Principal>,
-    /// Is told what happens while it runs.
+    /// A watcher that is told the events of the call while it runs.
     pub watcher: Option<Watcher>,
 }
 
 impl Call {
-    /// A call in a session of its own, which waits for all stores.
+    /// Creates a call in a session of its own that waits for all stores.
     pub fn new(transaction: impl Into<Name>, arguments: Vec<Value>) -> Self {
         let transaction = transaction.into();
         Self {
@@ -59,7 +59,7 @@ impl Call {
     }
 }
 
-/// How a call went.
+/// The report of a call that has succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallReport {
     /// The transaction's result, if it declares one and a phase that the caller waited for
@@ -67,37 +67,37 @@ pub struct CallReport {
     pub result: Option<Value>,
     /// Its phases, in order, as far as the caller waited for them.
     pub phases: Vec<PhaseReport>,
-    /// Under which id it is known at its stores, if it left anything there to be known by.
+    /// The id under which its stores know it, if it left anything there.
     pub id: Option<TransactionId>,
     /// Stores at which the rest of it follows.
     pub following: Vec<Name>,
-    /// Whether this is the answer of an earlier call with the same key: no phase was run.
+    /// True if this is the answer of an earlier call with the same key: no phase was run.
     pub is_repeated: bool,
 }
 
 impl CallReport {
-    /// Of a call of which these phases have run, and nothing else is known.
+    /// Creates the report of a call of which only these phases are known.
     pub(crate) fn of_phases(phases: Vec<PhaseReport>) -> Self {
         Self { result: None, phases, id: None, following: Vec::new(), is_repeated: false }
     }
 }
 
-/// How a phase went.
+/// The report of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseReport {
     /// The store's name; none for a transaction that visits no store.
     pub store: Option<Name>,
     /// Round trips of the attempt that committed.
     pub round_trips: u32,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// How many values it recorded for later phases.
+    /// The number of values that it recorded for later phases.
     pub recorded: usize,
-    /// How long it took, all attempts together.
+    /// The time that all attempts took together.
     pub time: Duration,
-    /// How long of that it waited for other transactions.
+    /// The part of that time in which it waited for other transactions.
     pub waited: Duration,
-    /// Whether somebody else had run it already.
+    /// True if another process had already run it.
     pub was_done: bool,
 }
 
@@ -105,7 +105,7 @@ const RUNNING: u8 = 0;
 const COMMITTING: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
-/// What a call and the task that runs it share.
+/// The state shared by a call and the task that runs it.
 #[derive(Default)]
 pub(crate) struct Shared {
     state: AtomicU8,
@@ -114,14 +114,14 @@ pub(crate) struct Shared {
     watcher: Option<Watcher>,
 }
 
-/// The outcome of a call, once it is there, and who waits for it.
+/// The outcome of a call, once it is there, and the waker of the waiting caller.
 #[derive(Default)]
 struct Answer {
     result: Option<Result<CallReport, Error>>,
     waiter: Option<Waker>,
 }
 
-/// A call that runs. Dropped before the first commit, it writes nothing; dropped later, it
+/// A running call. Dropped before the first commit, it writes nothing; dropped later, it
 /// finishes.
 pub(crate) struct Running(pub(crate) Arc<Shared>);
 
@@ -148,7 +148,7 @@ impl Drop for Running {
     }
 }
 
-/// Sees to it that a caller gets an answer when its task ends without one.
+/// A guard that answers the caller if its task ends without an answer.
 pub(crate) struct Finish(pub(crate) Arc<Shared>);
 
 impl Drop for Finish {
@@ -158,12 +158,12 @@ impl Drop for Finish {
 }
 
 impl Shared {
-    /// Of a call that nobody has answered.
+    /// Creates the state of a call that has no answer yet.
     pub(crate) fn of(call: &Call) -> Self {
         Self { watcher: call.watcher.clone(), ..Self::default() }
     }
 
-    /// Tells whoever watches.
+    /// Tells the watcher, if there is one.
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(watcher) = &self.watcher {
             watcher.tell(event());
@@ -187,7 +187,7 @@ impl Shared {
         self.state.load(Ordering::Acquire) == GIVEN_UP
     }
 
-    /// Answers the caller, if nobody has.
+    /// Answers the caller, unless it has an answer already.
     pub(crate) fn finish(&self, result: Result<CallReport, Error>) {
         if self.finished.swap(true, Ordering::AcqRel) {
             return;

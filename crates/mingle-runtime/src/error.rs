@@ -1,4 +1,4 @@
-//! How a call can end without a result.
+//! The ways in which a call can end without a result.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use mingle_model::{Name, Principal, Ref, TransactionId};
 use mingle_store::StoreError;
 use serde::{Deserialize, Serialize};
 
-/// Why a call has no result, and what it left behind.
+/// The reason why a call has no result, and the state in which it left its stores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Error {
     /// A `require` failed; nothing was written.
@@ -21,15 +21,15 @@ pub enum Error {
     Exists(Ref),
     /// The call itself is wrong: no such transaction, arguments that do not fit.
     Misuse(String),
-    /// The program asks for what this version does not run.
+    /// The program uses a feature that this version does not run.
     Unsupported(String),
-    /// A bound on steps, memory or sizes; nothing was written.
+    /// A bound on steps, memory or sizes was exceeded; nothing was written.
     Limit(String),
     /// Conflicts outlasted the deadline; nothing was written.
     Conflict {
-        /// At which store.
+        /// The store.
         store: Name,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
         /// The deadline.
         deadline: Duration,
@@ -38,34 +38,34 @@ pub enum Error {
     Store(StoreError),
     /// It is not known whether the first write took effect.
     Unknown {
-        /// At which store.
+        /// The store.
         store: Name,
-        /// Under which id to ask.
+        /// The id under which to ask the store.
         id: Option<TransactionId>,
     },
     /// The deadline passed while it waited for another transaction; nothing was written.
     Waiting {
-        /// At which store.
+        /// The store.
         store: Name,
-        /// For which transaction.
+        /// The transaction it waited for.
         id: TransactionId,
         /// The deadline.
         deadline: Duration,
     },
-    /// It has to wait for a transaction that cannot be finished for now; nothing was written.
+    /// The transaction must wait for another that cannot be finished for now; nothing was written.
     Parked {
-        /// Which transaction.
+        /// The transaction it must wait for.
         id: TransactionId,
-        /// Why that cannot be finished.
+        /// The reason why that cannot be finished.
         reason: String,
     },
-    /// It took effect, but others had to finish it and have cleaned up since, so its result is
-    /// not known any more.
+    /// The transaction took effect, but others finished it and have cleaned up since, so its result
+    /// is no longer known.
     ResultGone {
-        /// Which transaction, if it left anything to be known by.
+        /// The transaction's id, if it left anything at its stores.
         id: Option<TransactionId>,
     },
-    /// The key of the call was used for another one.
+    /// The key of the call was already used for a different call.
     KeyReused,
     /// The caller may not call the transaction; nothing was written.
     Forbidden {
@@ -74,16 +74,16 @@ pub enum Error {
         /// The transaction.
         transaction: Name,
     },
-    /// Some stores have committed and a later one has not. The rest follows by itself, whether the
-    /// caller stays or not, unless it is parked.
+    /// Some stores have committed and a later one has not. The rest follows by itself, even if the
+    /// caller goes away, unless the transaction is parked.
     Incomplete {
-        /// Under which id it is known.
+        /// The id under which its stores know the transaction.
         id: Option<TransactionId>,
-        /// What has committed.
+        /// The stores that have committed.
         committed: Vec<Name>,
-        /// What has not.
+        /// The stores that have not.
         missing: Vec<Name>,
-        /// Why.
+        /// The cause.
         cause: Box<Error>,
     },
     /// The call was given up before it wrote anything.
@@ -96,7 +96,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call again may succeed.
+    /// True if the same call may succeed when it is made again.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Conflict { .. } | Self::Cancelled | Self::Waiting { .. } => true,
@@ -107,7 +107,7 @@ impl Error {
         }
     }
 
-    /// The store that cannot be reached, if that is why.
+    /// The store that cannot be reached, if that is the cause.
     pub fn unreachable(&self) -> Option<&Name> {
         match self {
             Self::Store(StoreError::Unavailable { store, .. }) => Some(store),
@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// The stores that have committed all the same; it follows at the others by itself.
+    /// The stores that have committed despite the error; the others follow by themselves.
     pub fn committed(&self) -> &[Name] {
         match self {
             Self::Incomplete { committed, .. } => committed,
@@ -124,13 +124,13 @@ impl Error {
         }
     }
 
-    /// What happened, without saying that nothing was written.
+    /// The message without the promise that nothing was written.
     fn without_promise(&self) -> String {
         let text = self.to_string();
         text.strip_suffix("; nothing was written").map_or(text.clone(), str::to_owned)
     }
 
-    /// A short stable name for machines; for a `require` with a code, that code.
+    /// A short stable name for programs; for a `require` with a code, that code.
     pub fn code(&self) -> &str {
         match self {
             Self::Require { code: Some(code), .. } => code,
@@ -221,7 +221,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Writes the message of a call that its caller may not make.
+/// Writes the message for a call that its caller is not allowed to make.
 fn forbidden(
     f: &mut fmt::Formatter<'_>,
     principal: Option<&Principal>,

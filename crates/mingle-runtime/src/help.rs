@@ -1,4 +1,4 @@
-//! Finishing what others have begun.
+//! Finishing transactions that other processes have begun.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,38 +24,38 @@ use crate::stats::Counted;
 use crate::transaction::Execution;
 use crate::worklist::Awaited;
 
-/// What became of a transaction that was to be finished.
+/// The result of an attempt to finish a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Helped {
     /// All its phases have committed.
     Finished,
-    /// It was finished and cleaned up before.
+    /// It had already been finished and cleaned up.
     Over,
-    /// Its intent is not there: it has not begun, or its store has not got it yet.
+    /// Its intent was not found: it has not begun, or its store does not have it yet.
     NotFound,
-    /// Somebody else is at it.
+    /// Another task or process is already finishing it.
     Busy,
 }
 
-/// Who helps.
+/// The settings with which a helper works.
 #[derive(Clone, Debug)]
 pub(crate) struct Helper {
-    /// The replica at which it runs what need not run at a home; that of the transaction's session
-    /// if none.
+    /// The replica for phases that need not run at a home; if none, the replica of the transaction's
+    /// session.
     pub(crate) replica: Option<Name>,
-    /// Those who wait for it, one because of the other: whoever waits for one of them in turn would
-    /// wait for ever.
+    /// The transactions that wait for it, each because of the next. A transaction of this chain must
+    /// not be waited for in turn, since that wait would never end.
     pub(crate) chain: Vec<TransactionId>,
-    /// When it gives up.
+    /// The deadline of the helper.
     pub(crate) deadline: Duration,
-    /// Whether it tries one that is parked.
+    /// True if it also tries a parked transaction.
     pub(crate) insists: bool,
-    /// Whether it helps although somebody else here is at it: whoever that is may wait for the
-    /// very one that is helped here.
+    /// True if it helps although another task of this process is already at it: that task may wait
+    /// for the very transaction that is helped here.
     pub(crate) pushes: bool,
 }
 
-/// A transaction's intent, and where it stands.
+/// A transaction's intent and its state.
 struct Found {
     intent: Intent,
     parked: Option<String>,
@@ -68,7 +68,7 @@ enum Fetched {
 }
 
 impl Runtime {
-    /// Helps a transaction that is waited for.
+    /// Helps a transaction that another one waits for.
     pub(crate) async fn help_awaited(
         &self,
         id: TransactionId,
@@ -76,8 +76,8 @@ impl Runtime {
         helper: Helper,
     ) -> Result<(), Error> {
         if helper.chain.is_empty() && self.own().is_running(id) {
-            // Its own task is at it. It may wait for the one that waits here, if that is one to wait
-            // for: then it needs help too.
+            // Its own task runs it. That task may wait for the transaction that waits here, if others can
+            // wait for that one: then it needs help too.
             return Ok(());
         }
         match self.help(id, &awaited.intent, helper).await {
@@ -86,7 +86,7 @@ impl Runtime {
                 Ok(())
             }
             Err(parked @ Error::Parked { .. }) => Err(parked),
-            // Whoever waits sees for itself what came of it.
+            // The waiting transaction finds out the outcome by itself.
             Err(_) => Ok(()),
             Ok(Helped::NotFound) if awaited.is_reader => {
                 self.stats.count(Counted::Aborted);
@@ -97,7 +97,7 @@ impl Runtime {
         }
     }
 
-    /// Sees to it that a transaction that has not been decided never commits.
+    /// Ensures that an undecided transaction never commits.
     async fn abort(&self, id: TransactionId, store: &Name) {
         let Some(store) = self.store_called(store) else { return };
         let session = StoreSession::default();
@@ -110,7 +110,7 @@ impl Runtime {
         let _ = transaction.commit(Commit { writes, guards, ..Commit::default() }).await;
     }
 
-    /// Runs the phases that a transaction has left, unless it is parked.
+    /// Runs the remaining phases of a transaction, unless it is parked.
     pub(crate) fn help<'a>(
         &'a self,
         id: TransactionId,
@@ -151,7 +151,7 @@ impl Runtime {
         execution.chain = helper.chain;
         execution.pushes = helper.pushes;
         execution.replica = helper.replica.or(execution.replica);
-        // A helper that another transaction waits for ends with that. The sweep computes to the end.
+        // A helper stops computing when the transaction that waits for it ends. The sweep computes to the end.
         let may_end = !execution.chain.is_empty();
         let control = Control::without_caller(helper.deadline, self.settings.deadline, may_end);
         let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
@@ -159,7 +159,7 @@ impl Runtime {
         for index in first + 1..last {
             match self.phase(&mut execution, index, &control).await? {
                 PhaseEnd::Ran(_) => {}
-                // All that is left of it is to clean up.
+                // Only the clean-up is left.
                 PhaseEnd::Over if execution.is_abandoned => return Ok(Helped::Finished),
                 PhaseEnd::Over | PhaseEnd::StartOver => return Ok(Helped::Over),
             }
@@ -176,7 +176,7 @@ impl Runtime {
         Ok(Helped::Finished)
     }
 
-    /// A transaction as its intent describes it.
+    /// Rebuilds a transaction from its intent.
     pub(crate) async fn resumed(
         &self,
         id: TransactionId,
@@ -193,7 +193,7 @@ impl Runtime {
         Ok(Execution::from_intent(id, place.clone(), intent, program, plan))
     }
 
-    /// The program of this hash: this one, or an earlier one whose text the store keeps.
+    /// The program with this hash: the current one, or an earlier one whose text the store keeps.
     async fn program_of(&self, hash: ProgramHash, place: &Name) -> Result<Arc<Program>, Error> {
         if let Some(program) = self.known().program(hash) {
             return Ok(program);
@@ -230,7 +230,7 @@ impl Runtime {
         failed.map_or(Ok(Fetched::NotFound), Err)
     }
 
-    /// A transaction's intent, and why it is parked if it is.
+    /// A transaction's intent, and the reason if it is parked.
     pub(crate) async fn intent_and_mark(
         &self,
         id: TransactionId,
@@ -275,12 +275,12 @@ impl Runtime {
         Ok(Fetched::Found(Box::new(Found { intent, parked })))
     }
 
-    /// Goes on trying to finish a transaction of this origin, until it is finished or parked.
+    /// Retries a transaction of this origin until it is finished or parked.
     pub(crate) fn finish_later(&self, id: TransactionId, execution: &Execution) {
         let is_certain = execution.begun.is_some();
         let candidates: Vec<Name> = match &execution.begun {
             Some(begun) => vec![begun.intent.clone()],
-            // It is not known whether the first phase that could write has.
+            // It is not known whether the first phase that could write has written.
             None => execution
                 .plan
                 .phases
@@ -311,7 +311,7 @@ impl Runtime {
         }));
     }
 
-    /// Whether there is nothing more to do.
+    /// Returns true if nothing is left to do.
     async fn finish_now(
         &self,
         id: TransactionId,
@@ -342,7 +342,7 @@ impl Runtime {
                     self.is_over(id, Left::default());
                     return true;
                 }
-                // Where another one that it waits for is parked, it follows once that is recovered.
+                // If it waits for another one that is parked, it follows once that one is recovered.
                 Err(Error::Parked { id: parked, .. }) if parked == id => {
                     self.own().parks(id, left);
                     return true;
@@ -365,7 +365,7 @@ impl Runtime {
         true
     }
 
-    /// Adds what a transaction leaves behind at its stores, by its intent.
+    /// Adds the traces that a transaction leaves at its stores, as its intent shows them.
     pub(crate) async fn leaves(
         &self,
         id: TransactionId,
@@ -395,7 +395,7 @@ impl Runtime {
     }
 }
 
-/// Ends the help when it is dropped, however it ended.
+/// A guard that ends the help when it is dropped, however the help ended.
 struct Helping<'a> {
     runtime: &'a Runtime,
     id: TransactionId,

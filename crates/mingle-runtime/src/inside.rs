@@ -1,16 +1,17 @@
 //! Calls inside a transaction that the application has begun itself: the first phase that writes,
 //! and with it the intent, take effect if that transaction commits, and the rest follows.
 //!
-//! The store gives a place, which is a [`DataStore`] whose transactions are parts of the application's.
-//! [`Runtime::call_inside`] runs the phases up to the first writing one there. What follows for the process once the transaction is decided (what it knows, what the session
-//! has seen) is held back, since the application may still roll back. [`Inside::follow`] asks the store
-//! what became of the transaction, and goes on from there.
+//! The store provides a place: a [`DataStore`] whose transactions are parts of the application's.
+//! [`Runtime::call_inside`] runs the phases there, up to and including the first writing one. The application
+//! may still roll back, so updates of the process's knowledge and of the session are held back until the
+//! transaction is decided. [`Inside::follow`] asks the store for the transaction's outcome and goes on from
+//! there.
 //!
-//! **Invariant: what stands in the application's transaction is enough.** If nobody follows, here or
-//! because the process is gone, the intent is found like any other.
+//! **Invariant: the records in the application's transaction are enough.** If this process does not
+//! follow, or is gone, the intent is found like any other.
 //!
-//! **Invariant: nothing is tried again in a snapshot that is too old.** A conflict ends the call: only
-//! a new transaction of the application's sees what was in the way.
+//! **Invariant: no attempt is repeated in a snapshot that is too old.** A conflict ends the call: only
+//! a new transaction of the application sees the transaction that caused the conflict.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,67 +38,67 @@ use crate::transaction::{Execution, Progress, Run};
 use crate::watch::Event;
 use crate::worklist::Awaited;
 
-/// The application's transaction, as long as it is not known to have committed.
+/// The application's transaction, until it is known to have committed.
 pub(crate) struct Host {
     /// The index of its store.
     pub(crate) store: usize,
-    /// Where phases are parts of it.
+    /// The store whose transactions are parts of the application's transaction.
     pub(crate) place: Arc<dyn DataStore>,
-    /// The phase that takes effect with it, once that has run.
+    /// The phase that takes effect with it, once the phase has run.
     pub(crate) held: Option<Box<Held>>,
 }
 
 /// A commit that takes effect with the application's transaction.
 pub(crate) struct Held {
     pub(crate) concluded: Concluded,
-    /// Under which id to ask what became of it.
+    /// The id under which to ask the store for its outcome.
     pub(crate) id: Option<TransactionId>,
 }
 
-/// A call whose first writing phase is a part of a transaction of the application's.
+/// A call whose first writing phase is a part of one of the application's transactions.
 ///
-/// It says how far the call has got. Once the application has committed, [`Inside::follow`] waits for
-/// the rest. Dropped, the rest follows by itself.
+/// It reports how far the call has got. Once the application has committed, [`Inside::follow`] waits for
+/// the rest. If it is dropped, the rest follows by itself.
 pub struct Inside {
     runtime: Arc<Runtime>,
     pending: Option<Box<Pending>>,
 }
 
-/// All that is needed to go on.
+/// The state that is needed to go on.
 struct Pending {
     execution: Execution,
     call: Call,
     shared: Arc<Shared>,
     report: CallReport,
-    /// When it was called.
+    /// The time of the call.
     begin: Duration,
     running: metrics::Running,
     span: Span,
 }
 
-/// Whether to go on, and whether anybody waits.
+/// The way of following up: with a caller that waits, or without.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
-    /// Somebody says that the application's transaction has ended.
+    /// The caller has said that the application's transaction has ended.
     Waits,
-    /// It may be open still.
+    /// The application's transaction may still be open.
     Looks,
 }
 
 impl Execution {
-    /// Where a phase at this store is a part of the application's transaction.
+    /// The place, if a phase at this store is a part of the application's transaction.
     pub(crate) fn hosted_at(&self, store: usize) -> Option<&Arc<dyn DataStore>> {
         let host = self.host.as_ref().filter(|host| host.store == store && !self.has_written);
         host.map(|host| &host.place)
     }
 
-    /// Whether a commit takes effect with the application's transaction.
+    /// True if a commit takes effect with the application's transaction.
     pub(crate) fn hosts(&self, concluded: &Concluded) -> bool {
         concluded.is_decisive && self.hosted_at(concluded.visit.store).is_some()
     }
 
-    /// Whether a phase is the one with which the call takes effect, whatever it writes: what follows
-    /// elsewhere must not happen unless the application commits.
+    /// True if the call takes effect with this phase, even if it writes nothing: no effect elsewhere may follow
+    /// unless the application commits.
     pub(crate) fn decides_inside(&self, index: usize) -> bool {
         self.host.is_some() && !self.has_written && self.plan.first_write == Some(index)
     }
@@ -107,7 +108,7 @@ impl Runtime {
     /// Calls a transaction up to and including its first phase that writes, which takes effect with a
     /// transaction that the application has begun at `store`; phases at `place` are parts of that.
     ///
-    /// What runs there has to be undone by whoever gives the place if this fails, or is dropped.
+    /// If this fails or is dropped, the provider of the place must undo the writes made there.
     ///
     /// # Errors
     ///
@@ -134,25 +135,25 @@ impl Runtime {
             running: self.figures.transaction(&plan.name).run(),
             span: span.clone(),
         };
-        // If this is dropped on its way, it sees to what was begun.
+        // If this is dropped before it has ended, `Inside` takes care of the writes already begun.
         let mut inside = Inside { runtime: self.clone(), pending: Some(Box::new(pending)) };
         let pending = inside.pending.as_mut().expect("it was put there above");
         let ran = self.run_inside(pending).instrument(span).await;
         if let Err(error) = ran {
             let pending = inside.pending.take().expect("nobody else takes it");
-            // The store undoes what was sent, so nothing stands under its id.
+            // The store undoes the writes, so it holds no record under this id.
             self.account(&pending.execution, &Err(error.clone()));
             self.has_ended(*pending, Err(error.clone()));
             return Err(error);
         }
         if let Some(id) = pending.execution.id {
-            // Whoever meets it once it is committed need not wait for this process to follow.
+            // Once it is committed, a transaction that finds it need not wait for this process to follow.
             self.own().gives_up(id);
         }
         Ok(inside)
     }
 
-    /// Whether a call can be made inside a transaction at a store; gives that store's index.
+    /// Checks that a call can be made inside a transaction at a store; returns that store's index.
     fn checked_inside(&self, call: &Call, plan: &Plan, store: &str) -> Result<usize, Error> {
         let name = &plan.name;
         let index = self.store_called(store);
@@ -172,8 +173,8 @@ impl Runtime {
         }
         let last = plan.first_write.ok_or_else(|| writes_nothing(plan))?;
         for phase in &plan.phases[..=last] {
-            // Whoever has read elsewhere what another transaction wrote there must see the rest of that
-            // here, and the application's snapshot may be older.
+            // A call that has read another transaction's write elsewhere must see its other writes here,
+            // and the application's snapshot may be older.
             match phase.store.map(mingle_lang::hir::StoreId::index) {
                 Some(other) if other != index => {
                     return Err(Error::Misuse(format!(
@@ -274,8 +275,8 @@ impl Runtime {
         }
     }
 
-    /// Waits until the transactions are visible to a new transaction of the application's: its own
-    /// may never see them.
+    /// Waits until the transactions are visible to a new transaction of the application: the current
+    /// one may never see them.
     async fn wait_outside(
         &self,
         execution: &Execution,
@@ -301,8 +302,8 @@ impl Runtime {
         }
     }
 
-    /// If this origin was taken for dead, that is why its commits are refused: the next call is one of
-    /// another origin.
+    /// Checks if this origin was taken for dead, since its commits are then refused: the next call
+    /// uses another origin.
     async fn see_to_fence(&self, execution: &Execution) {
         let Some(id) = execution.id else { return };
         if self.is_taken_for_dead(id.origin).await {
@@ -311,7 +312,7 @@ impl Runtime {
         }
     }
 
-    /// Whether the application has committed; none if that is not known.
+    /// True if the application has committed; `None` if that is not known.
     async fn has_committed(&self, held: &Held, patience: Patience, looks: u32) -> Option<bool> {
         let Some(id) = held.id else { return Some(true) };
         let site = &self.stores[held.concluded.visit.store];
@@ -332,7 +333,7 @@ impl Runtime {
         match outcome {
             Ok(Outcome::Committed) => Some(true),
             Ok(Outcome::NotCommitted) => Some(false),
-            // Outcomes are kept for a while, an intent until all is done.
+            // A store keeps outcomes for a limited time, but an intent until the transaction is done.
             Ok(Outcome::Unknown) if has_intent && self.has_intent(held, id).await => Some(true),
             Ok(Outcome::Unknown) | Err(_) => None,
         }
@@ -348,13 +349,13 @@ impl Runtime {
         self.asking.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
-    /// Goes on with a call once it is known what became of the application's transaction.
+    /// Goes on with a call once the outcome of the application's transaction is known.
     fn follow_up(&self, pending: Box<Pending>, patience: Patience) {
         let (me, world) = (self.me.clone(), self.world.clone());
         let finish = Finish(pending.shared.clone());
         let span = pending.span.clone();
         let task = async move {
-            // Moved in, so that it answers even if this task is dropped or panics.
+            // The guard is moved in, so that it answers even if this task is dropped or panics.
             let _finish = finish;
             let deadline = {
                 let Some(runtime) = me.upgrade() else { return };
@@ -393,7 +394,7 @@ impl Runtime {
         self.has_ended(pending, Err(Error::Cancelled));
     }
 
-    /// The application has committed: runs the rest.
+    /// Runs the rest of a call after the application has committed.
     async fn go_on(&self, mut pending: Pending) {
         let Pending { execution, call, shared, report, .. } = &mut pending;
         let host = execution.host.take();
@@ -416,7 +417,7 @@ impl Runtime {
         self.account(execution, &run);
         let result = match run {
             Ok(Run::Ended(report)) => Ok(report),
-            // What has written does not start over.
+            // A transaction that has written does not start over.
             Ok(Run::StartOver) => Err(Error::Store(StoreError::Conflict)),
             Err(error) => Err(error),
         };
@@ -439,13 +440,13 @@ fn writes_nothing(plan: &Plan) -> Error {
 }
 
 impl Inside {
-    /// How far the call has got: the phases that are parts of the application's transaction, and those
-    /// before them; the result, if it is known already. All of that holds if the application commits.
+    /// The report so far: the phases up to and including those in the application's transaction, and the
+    /// result, if it is known already. All of it holds only if the application commits.
     pub fn report(&self) -> &CallReport {
         &self.pending.as_ref().expect("it is there until it follows").report
     }
 
-    /// Stores at which the rest follows once the application has committed.
+    /// The stores at which the rest follows once the application has committed.
     pub fn following(&self) -> Vec<Name> {
         let pending = self.pending.as_ref().expect("it is there until it follows");
         let (plan, done) = (&pending.execution.plan, pending.report.phases.len());
@@ -453,9 +454,9 @@ impl Inside {
         rest.filter_map(|phase| pending.execution.store_name(phase)).collect()
     }
 
-    /// Waits for the rest, after the application has committed: for all of it, or as far as
-    /// [`Call::until`] says. The session has then seen what the call has done. Dropped, the rest
-    /// follows all the same.
+    /// Waits for the rest after the application has committed: for all of it, or as far as
+    /// [`Call::until`] says. The session has then seen the effects of the call. If the future is dropped, the
+    /// rest still follows.
     ///
     /// # Errors
     ///
@@ -464,7 +465,7 @@ impl Inside {
     /// later store has not yet.
     pub async fn follow(mut self) -> Result<CallReport, Error> {
         let pending = self.pending.take().expect("it is there until it follows");
-        // From here on nobody can give it up.
+        // From here on the caller cannot give it up.
         pending.shared.begin_commit();
         let running = Running(pending.shared.clone());
         self.runtime.follow_up(pending, Patience::Waits);
@@ -480,7 +481,7 @@ impl Drop for Inside {
             pending.shared.begin_commit();
             self.runtime.follow_up(pending, Patience::Looks);
         } else if let Some(id) = pending.execution.id {
-            // It was dropped on its way: whether what was sent took effect is for the store to say.
+            // It was dropped before its end: only the store can say if the writes took effect.
             self.runtime.finish_later(id, &pending.execution);
         }
     }

@@ -1,4 +1,4 @@
-//! What is kept of a transaction so that somebody else can finish it.
+//! The records that a transaction keeps at its stores so that another process can finish it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::keyed::CallKey;
 use crate::worklist::Worklist;
 
-/// A program is known by the hash of its text.
+/// The hash of a program's text, which identifies the program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProgramHash(pub [u8; 32]);
 
@@ -22,7 +22,7 @@ impl ProgramHash {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// Where the text is kept.
+    /// The key of the record that keeps the text.
     pub fn key(&self) -> RecordKey {
         RecordKey { kind: RecordKind::Program, key: self.0.as_slice().into() }
     }
@@ -34,43 +34,43 @@ impl fmt::Debug for ProgramHash {
     }
 }
 
-/// All that is needed to run the phases of a transaction that remain, written with its first
+/// All that is needed to run the remaining phases of a transaction, written with its first
 /// writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
-    /// Which program.
+    /// The program.
     pub program: ProgramHash,
-    /// Which transaction of it.
+    /// The transaction's name in that program.
     pub transaction: Name,
     /// Its arguments.
     pub arguments: Vec<Value>,
     /// `now()`.
     pub now: Time,
-    /// What `unique()` draws from.
+    /// The seed of `unique()`.
     pub seed: u128,
-    /// When the phases that remain take place, at stores whose writes bear timestamps:
-    /// microseconds. Whoever runs them writes with the same.
+    /// The time of the remaining phases at stores whose writes bear timestamps, in microseconds. Every
+    /// process that runs them writes with this time.
     pub time: u64,
     /// The index of the phase that wrote first.
     pub first: u32,
-    /// The values that were recorded up to the end of that phase, by queue.
+    /// The values that were recorded up to and including that phase, by queue.
     pub recorded: Vec<Vec<Value>>,
-    /// What the remaining phases wait for.
+    /// The transactions for which the remaining phases wait.
     pub worklist: Worklist,
-    /// The replica at which the session stays.
+    /// The replica of the session.
     pub replica: Option<Name>,
-    /// The key of the call, under which the result is kept: [`Intent::encode`] puts it behind all
-    /// else, so that what was kept before there were keys still reads.
+    /// The key of the call, under which the result is kept. [`Intent::encode`] writes it last, so that
+    /// intents from before there were keys can still be read.
     #[serde(skip)]
     pub key: Option<CallKey>,
-    /// The caller with whose rights all phases run. An intent that has one is of another form, which earlier versions refuse to
-    /// read: they would run it with the rights of the helper. Those without one are as they were before there were any.
+    /// The caller with whose rights all phases run. An intent with a principal has another form, which earlier versions
+    /// refuse to read: they would run it with the helper's rights. An intent without one has the old form.
     #[serde(skip)]
     pub principal: Option<Principal>,
 }
 
 impl Intent {
-    /// As bytes.
+    /// Encodes the intent.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = encode(self);
         if self.principal.is_some() {
@@ -83,11 +83,11 @@ impl Intent {
         bytes
     }
 
-    /// From bytes.
+    /// Decodes an intent.
     ///
     /// # Errors
     ///
-    /// When they are not what [`Intent::encode`] writes.
+    /// When [`Intent::encode`] cannot have written the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
         let Some((format, rest)) = bytes.split_first() else { return Err(Unreadable) };
         if !matches!(*format, FORMAT | FORMAT_OF_INTENTS) {
@@ -104,62 +104,62 @@ impl Intent {
     }
 }
 
-/// What a commit witness says.
+/// The content of a commit witness.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Witness {
     /// The phase has committed.
     Committed {
-        /// Tells apart the copies of a phase that two have run, where a store counts one of them:
-        /// replicas that hold the same commit witness have counted the same.
+        /// Distinguishes the copies of a phase that two processes have run, where a store counts only one of
+        /// them: replicas that hold the same commit witness have counted the same copy.
         copy: u64,
-        /// What it recorded for later phases, by queue.
+        /// The values that it recorded for later phases, by queue.
         recorded: Vec<Vec<Value>>,
         /// The transaction's result, if the phase computed it.
         result: Option<Value>,
-        /// What later phases wait for because of what the phase met.
+        /// The transactions for which later phases wait because this phase has met them.
         worklist: Worklist,
     },
-    /// Somebody who had to wait for it has seen to it that it never commits.
+    /// A process that had to wait for the phase has ensured that it never commits.
     Aborted,
-    /// An operator has ended the transaction: neither this part nor any later one ever comes.
+    /// An operator has ended the transaction: neither this part nor a later one will ever commit.
     Abandoned,
 }
 
-/// The answers that a phase was given, batch by batch, fixed by whoever ran it first: where a store
+/// The answers that a phase was given, batch by batch, fixed by the process that ran it first: where a store
 /// counts one of several copies of a phase, all copies must do the same.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fixed {
     /// The answers to each batch of reads.
     pub answers: Vec<Vec<Data>>,
-    /// What the replica that gave them had seen: a copy must come after it wherever it is made.
+    /// The stamp of the replica that gave the answers: every copy must come after it, wherever it runs.
     pub seen: Stamp,
     /// The latest version among the answers.
     pub version: u64,
 }
 
-/// What is kept does not make sense: it is of a newer version, or corrupt.
+/// An error: the bytes are of a newer version, or corrupt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// The form in which things are kept; what is of another form is refused.
+/// The format of encoded records; bytes of another format are refused.
 const FORMAT: u8 = 1;
 
-/// The form of intents with a principal.
+/// The format of intents with a principal.
 const FORMAT_OF_INTENTS: u8 = 2;
 
-/// A record holds at most so many bytes; what is longer is kept in several.
+/// The most bytes that a record holds; longer values are kept in several records.
 const PART_BYTES: usize = 64 * 1024;
 
-/// Something as bytes.
+/// Encodes a value.
 pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_extend(value, vec![FORMAT]).expect("writing to memory cannot fail")
 }
 
-/// Something from its bytes.
+/// Decodes a value.
 ///
 /// # Errors
 ///
-/// When they are not what [`encode`] writes.
+/// When [`encode`] cannot have written the bytes.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
     match bytes.split_first() {
         Some((&FORMAT, rest)) => postcard::from_bytes(rest).map_err(|_| Unreadable),
@@ -167,12 +167,12 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
     }
 }
 
-/// Writes of as many records as it takes. The first one begins with their number.
+/// Returns writes of as many records as the bytes need. The first one begins with their number.
 pub fn write_parts(kind: RecordKind, id: TransactionId, bytes: &[u8]) -> Vec<Write> {
     parts_of(bytes, |part| RecordKey::of(kind, id, part))
 }
 
-/// As [`write_parts`], under keys of the caller's.
+/// Does the same as [`write_parts`] under keys that the caller chooses.
 pub fn parts_of(bytes: &[u8], key: impl Fn(u32) -> RecordKey) -> Vec<Write> {
     let count = bytes.len().div_ceil(PART_BYTES).max(1);
     let mut parts = Vec::with_capacity(count);
@@ -189,11 +189,11 @@ pub fn parts_of(bytes: &[u8], key: impl Fn(u32) -> RecordKey) -> Vec<Write> {
     parts
 }
 
-/// The number of parts and the bytes of the first one.
+/// Returns the number of parts and the bytes of the first one.
 ///
 /// # Errors
 ///
-/// When it is no first part.
+/// When `value` is no first part.
 pub fn first_part(value: &[u8]) -> Result<(u32, &[u8]), Unreadable> {
     let (count, chunk) = value.split_first_chunk().ok_or(Unreadable)?;
     Ok((u32::from_be_bytes(*count), chunk))

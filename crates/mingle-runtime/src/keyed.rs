@@ -1,15 +1,15 @@
 //! Calls with a key: however often such a call is made, it takes effect once.
 //!
 //! The first commit that writes leaves a record under the key, in the same transaction of its
-//! store, on condition that there is none. Whoever makes the call again looks for that record
-//! first, at every store that the transaction may write, and is answered from it; what is missing
-//! at other stores is finished on the way. The record stays until [`Runtime::forget_keys`].
+//! store, on condition that there is none. A repeated call first looks for that record at every
+//! store that the transaction may write, and is answered from it; it also finishes the parts that
+//! are missing at other stores. The record stays until [`Runtime::forget_keys`].
 //!
-//! What is promised is what the store's guards are worth. Where a store has one copy, or its
-//! replicas agree ([`mingle_store::Once::Serial`]), a call takes effect once, whoever makes it
-//! again, wherever, and at the same time. Elsewhere that holds for calls at one replica; a call
-//! that is made again at another replica takes effect once if the first has reached that replica.
-//! A transaction that writes nothing leaves no record.
+//! The guarantee is as strong as the store's guards. Where a store has one copy, or its
+//! replicas agree ([`mingle_store::Once::Serial`]), a call takes effect once, even if several
+//! clients repeat it at several places at the same time. At other stores that holds for calls at one
+//! replica; a call that is repeated at another replica takes effect once if the first has reached that
+//! replica. A transaction that writes nothing leaves no record.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,7 +37,7 @@ use crate::runtime::Runtime;
 use crate::transaction::Execution;
 use crate::worklist::{Awaited, Worklist};
 
-/// What makes several calls one.
+/// A key that makes several calls one.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ use crate::worklist::{Awaited, Worklist};
 pub struct CallKey([u8; 32]);
 
 impl CallKey {
-    /// The key that somebody gave: what others call alike is another key.
+    /// The key that the client `who` gave: the same text from another client is another key.
     pub fn new(who: &str, key: &str) -> Self {
         let mut digest = Sha256::new();
         digest.update((who.len() as u64).to_be_bytes());
@@ -72,12 +72,12 @@ impl fmt::Debug for CallKey {
     }
 }
 
-/// What is kept of a call under its key.
+/// The record that is kept of a call under its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Called {
-    /// Of the transaction's name and the arguments: another call with this key is a mistake.
+    /// The digest of the transaction's name and the arguments: another call with this key is a mistake.
     digest: [u8; 32],
-    /// When it was first made.
+    /// The time of the first call.
     at: Time,
     /// Its id, if others may have to finish it.
     id: Option<TransactionId>,
@@ -85,18 +85,18 @@ struct Called {
     result: Kept,
 }
 
-/// What is known of a result.
+/// The state of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Kept {
-    /// A later phase computes it.
+    /// Unknown: a later phase computes it.
     NotYet,
-    /// It is this one; none where the transaction has no result.
+    /// The result; `None` where the transaction has no result.
     Known(Option<Value>),
-    /// It was too large to keep.
+    /// The result was too large to keep.
     TooLarge,
 }
 
-/// A record that was found, and where.
+/// A record that was found, and the store that holds it.
 struct Found {
     called: Called,
     store: usize,
@@ -117,7 +117,7 @@ fn writes(key: &CallKey, called: &Called) -> Vec<Write> {
 }
 
 impl Runtime {
-    /// What came of an earlier call with the same key; none if there was none, or none that wrote.
+    /// The answer of an earlier call with the same key; `None` if there was none, or none that wrote.
     pub(crate) async fn repeated(
         &self,
         plan: &Plan,
@@ -135,7 +135,7 @@ impl Runtime {
             let Some(id) = running else {
                 return self.answer_again(plan, call, key, found, deadline).await.map(Some);
             };
-            // The first call is not over: what it says then is the answer.
+            // The first call is still running; its answer will be the answer here.
             attempts += 1;
             let pause = self.backoff(attempts);
             if self.world.elapsed() + pause > deadline {
@@ -151,7 +151,7 @@ impl Runtime {
         call.deadline.unwrap_or(self.settings.deadline)
     }
 
-    /// Looks at every store that the transaction may write first.
+    /// Looks for the record at every store that the transaction may write first.
     async fn find(
         &self,
         plan: &Plan,
@@ -228,14 +228,14 @@ impl Runtime {
         for part in 1..count {
             match record(transaction, key.record(part)).await? {
                 Some(chunk) => bytes.extend(&*chunk),
-                // It is being removed.
+                // The record is being removed.
                 None => return Err(Error::Store(StoreError::Conflict)),
             }
         }
         decode(&bytes).map(Some).map_err(unreadable)
     }
 
-    /// The answer that the first call was given, or would have been.
+    /// The answer that the first call was given, or would have been given.
     async fn answer_again(
         &self,
         plan: &Plan,
@@ -280,9 +280,9 @@ impl Runtime {
         }
     }
 
-    /// Waits for the result of a call that has taken effect: the process that runs it keeps the result right after its first
-    /// commit, or once it is finished. One that has died in between never does, and is waited for no longer than a
-    /// lease.
+    /// Waits for the result of a call that has taken effect. The process that runs the call keeps the
+    /// result right after its first commit, or once the call is finished. If it died in between, it never
+    /// keeps the result, so this waits no longer than a lease.
     async fn await_result(
         &self,
         call: &Call,
@@ -300,7 +300,7 @@ impl Runtime {
             if result != Kept::NotYet || self.world.elapsed() >= until {
                 return Ok(result);
             }
-            // Not too often: a look may be in the way of the commit that keeps the result.
+            // Looks at growing intervals: a look may conflict with the commit that keeps the result.
             self.world.sleep(self.settings.help_after / 4 * attempts).await;
         }
         Ok(Kept::NotYet)
@@ -325,7 +325,7 @@ impl Runtime {
         }
     }
 
-    /// The record that goes with the first commit that writes.
+    /// Adds the call's record to the first commit that writes.
     pub(crate) fn leave_called(
         &self,
         execution: &Execution,
@@ -349,8 +349,8 @@ impl Runtime {
         draft.writes.extend(writes(key, &called));
     }
 
-    /// Keeps a result that was not known when the transaction first wrote. Where that fails, a call
-    /// that is made again learns that it took effect, and not its result.
+    /// Keeps a result that was not known when the transaction first wrote. If that fails, a repeated
+    /// call learns that the call took effect, but not its result.
     pub(crate) async fn keep_result(&self, execution: &Execution, place: usize) {
         let Some(key) = &execution.key else { return };
         if execution.plan.result.is_none() || execution.result.is_none() {
@@ -380,8 +380,8 @@ impl Runtime {
         }
     }
 
-    /// Removes what is kept of calls that were first made so long ago, and says of how many: from
-    /// then on their keys may be used again.
+    /// Removes the records of calls that were first made at least `age` ago, and returns their number;
+    /// their keys may then be used again.
     ///
     /// # Errors
     ///
@@ -412,8 +412,8 @@ impl Runtime {
         Ok(forgotten)
     }
 
-    /// Looks again in the transaction that removes it: somebody else may have removed it, and a new
-    /// call taken its place.
+    /// Removes a record, after reading it again in the same transaction: another process may have
+    /// removed it, and a new call may have taken its place.
     async fn forget_key(&self, store: usize, key: CallKey, before: Time) -> Result<bool, Error> {
         let session = StoreSession::default();
         let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
@@ -426,17 +426,17 @@ impl Runtime {
         let discards = (0..parts).map(|part| Write::Discard(key.record(part))).collect();
         match transaction.commit(Commit { writes: discards, ..Commit::default() }).await {
             Ok(_) => Ok(true),
-            // The next time will do.
+            // A later run removes it.
             Err(StoreError::Conflict | StoreError::Unknown { .. }) => Ok(false),
             Err(error) => Err(Error::Store(error)),
         }
     }
 }
 
-/// So often the result of a call is tried to be kept.
+/// The most attempts to keep the result of a call.
 const KEEP_ATTEMPTS_MAX: u32 = 10;
 
-/// The key that a first part stands under.
+/// The call key in the record key of a first part; `None` for other parts.
 fn first_of(key: &[u8]) -> Option<CallKey> {
     let (key, part) = key.split_first_chunk()?;
     (part == 0_u32.to_be_bytes()).then_some(CallKey(*key))
@@ -454,7 +454,7 @@ async fn record(
 }
 
 impl Execution {
-    /// Carries the key of its call, and its principal.
+    /// Adds the key and the principal of the call.
     pub(crate) fn keyed(mut self, call: &Call) -> Self {
         self.principal.clone_from(&call.principal);
         if let Some(key) = call.key {

@@ -1,5 +1,5 @@
-//! What a runtime tells of itself through the facade `metrics`: whichever recorder the application
-//! installs (Prometheus, StatsD, ...) has it, and without one nothing is kept.
+//! The runtime's figures for the facade `metrics`: the recorder that the application installs
+//! (Prometheus, StatsD, ...) gets them; without a recorder nothing is kept.
 //!
 //! Labels are bounded: transactions and stores are those of the program, outcomes and events are
 //! listed here. Times are in seconds.
@@ -22,13 +22,13 @@ use crate::stats::Counted;
 
 /// Calls that have ended, by `transaction` and `outcome`: `ok`, or an [`outcome`].
 pub const CALLS: &str = "mingle_calls_total";
-/// How long calls took, by `transaction`: all stores, retries and waits included.
+/// The duration of calls, by `transaction`: all stores, retries and waits included.
 pub const CALL_SECONDS: &str = "mingle_call_seconds";
 /// Calls that run, by `transaction`.
 pub const CALLS_RUNNING: &str = "mingle_calls_running";
 /// Phases that have ended well, by `store`.
 pub const PHASES: &str = "mingle_phases_total";
-/// How long phases took, by `store`: all attempts together.
+/// The duration of phases, by `store`: all attempts together.
 pub const PHASE_SECONDS: &str = "mingle_phase_seconds";
 /// Round trips of the attempt that ended well, by `store`.
 pub const PHASE_ROUND_TRIPS: &str = "mingle_phase_round_trips";
@@ -36,28 +36,28 @@ pub const PHASE_ROUND_TRIPS: &str = "mingle_phase_round_trips";
 pub const PHASE_RETRIES: &str = "mingle_phase_retries_total";
 /// Attempts that had to wait for another transaction, by `store`.
 pub const PHASE_WAITS: &str = "mingle_phase_waits_total";
-/// How long phases that had to wait for others did so, by `store`.
+/// The time for which phases that had to wait for others did so, by `store`.
 pub const PHASE_WAITED_SECONDS: &str = "mingle_phase_waited_seconds";
 /// Commits that wrote, by `store` and `role`: `alone`, `first`, `later`, `reader`.
 pub const COMMITS: &str = "mingle_commits_total";
-/// What is counted in [`crate::stats`], by `event`: help and clean-up among it.
+/// The events counted in [`crate::stats`], by `event`: help and clean-up among them.
 pub const EVENTS: &str = "mingle_runtime_events_total";
 /// Transactions of this process that others could have to finish, or wait for, until they are
 /// cleaned up.
 pub const OPEN: &str = "mingle_open_transactions";
-/// What failed behind the callers' backs, and is tried again, by `task`.
+/// Failures of background tasks, which are tried again, by `task`.
 pub const BEHIND_FAILED: &str = "mingle_background_failures_total";
-/// Whether a store or replica is away, by `store` and `replica`: 1 while calls that visit it are refused, else 0.
+/// 1 while calls that visit a store or replica are refused because it is away, else 0, by `store` and `replica`.
 pub const AWAY: &str = "mingle_store_away";
 /// Calls that were refused since a store that they visit is away, by `store`.
 pub const REFUSED_AWAY: &str = "mingle_calls_refused_away_total";
 /// Requests to stores that failed, by `store`, `replica` and `reason`: a [`reason`].
 pub const STORE_ERRORS: &str = "mingle_store_errors_total";
-/// For how many transactions a session waits after a call.
+/// The number of transactions for which a session waits after a call.
 pub const SESSION_WAITS: &str = "mingle_session_waits";
 
-/// Tells the recorder what the figures are, and in which units. Each runtime does so when it is
-/// made; whoever installs a recorder later does it then.
+/// Describes the figures and their units to the recorder. Each runtime does so when it is made; an
+/// application that installs its recorder later calls this function afterwards.
 ///
 /// # Examples
 ///
@@ -90,7 +90,7 @@ pub fn describe() {
     describe_histogram!(SESSION_WAITS, Unit::Count, session);
 }
 
-/// The kind of an error, as a label: unlike [`Error::code`] it is none of the program's own.
+/// The kind of an error, as a label: unlike [`Error::code`] it is never a code of the program.
 pub fn outcome(error: &Error) -> &'static str {
     match error {
         Error::Require { .. } => "require",
@@ -112,7 +112,7 @@ pub fn outcome(error: &Error) -> &'static str {
     }
 }
 
-/// Why an attempt was in vain, as a label.
+/// The reason why an attempt was in vain, as a label.
 pub fn reason(error: &StoreError) -> &'static str {
     match error {
         StoreError::Conflict => "conflict",
@@ -125,7 +125,7 @@ pub fn reason(error: &StoreError) -> &'static str {
     }
 }
 
-/// What recorders are told of where the figures come from.
+/// The source location that recorders get with the figures.
 static METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
@@ -146,13 +146,13 @@ fn key(figure: &'static str, labels: &[(&'static str, SharedString)]) -> Key {
     Key::from_parts(figure, labels.collect::<Vec<_>>())
 }
 
-/// The names of what each call tells, with their labels. To make one takes longer than to count.
+/// Prepared keys of the figures, with their labels: making a key takes longer than counting.
 pub(crate) struct Figures {
     transactions: HashMap<Name, Arc<OfTransaction>>,
     stores: HashMap<Name, Arc<OfStore>>,
 }
 
-/// Of one transaction.
+/// The keys of one transaction.
 pub(crate) struct OfTransaction {
     name: SharedString,
     ok: Key,
@@ -160,7 +160,7 @@ pub(crate) struct OfTransaction {
     running: Key,
 }
 
-/// Of one store.
+/// The keys of one store.
 pub(crate) struct OfStore {
     phases: Key,
     seconds: Key,
@@ -171,7 +171,7 @@ pub(crate) struct OfStore {
 }
 
 impl Figures {
-    /// Of all that a program has.
+    /// Prepares the keys for all transactions and stores of a program.
     pub(crate) fn of(program: &Program) -> Self {
         let transactions = program.plans.iter().map(|plan| &plan.name);
         let stores = program.checked.stores.iter().map(|store| &store.name);
@@ -185,7 +185,7 @@ impl Figures {
         }
     }
 
-    /// Of a transaction, which may be one of an earlier program.
+    /// The keys of a transaction, which may belong to an earlier program.
     pub(crate) fn transaction(&self, name: &Name) -> Arc<OfTransaction> {
         let known = self.transactions.get(name).cloned();
         known.unwrap_or_else(|| Arc::new(OfTransaction::called(name)))
@@ -196,7 +196,7 @@ impl Figures {
         known.unwrap_or_else(|| Arc::new(OfStore::called(name)))
     }
 
-    /// A phase has ended well.
+    /// Counts a phase that has ended well.
     pub(crate) fn ran(&self, report: &PhaseReport) {
         let keys = self.store(report.store.as_ref());
         counted_by(&keys.phases).increment(1);
@@ -207,7 +207,7 @@ impl Figures {
         }
     }
 
-    /// A commit that writes has taken effect.
+    /// Counts a commit that writes and has taken effect.
     pub(crate) fn committed(&self, store: &Name, role: Role) {
         counted_by(&self.store(Some(store)).commits[role as usize]).increment(1);
     }
@@ -224,13 +224,13 @@ impl OfTransaction {
         }
     }
 
-    /// A call runs until what this gives is dropped.
+    /// Counts a call as running until the returned guard is dropped.
     pub(crate) fn run(self: Arc<Self>) -> Running {
         gauged_by(&self.running).increment(1);
         Running(self)
     }
 
-    /// A call has ended.
+    /// Counts a call that has ended.
     fn called_with(&self, result: &Result<CallReport, Error>, took: Duration) {
         match result {
             Ok(_) => counted_by(&self.ok).increment(1),
@@ -244,7 +244,7 @@ impl OfTransaction {
 }
 
 impl OfStore {
-    /// Of phases that visit no store, if there is none.
+    /// The keys of a store; without a store, those of phases that visit none.
     fn called(store: Option<&Name>) -> Self {
         let store = store_label(store);
         let of_store = |figure| key(figure, &[("store", store.clone())]);
@@ -260,11 +260,11 @@ impl OfStore {
     }
 }
 
-/// A call that runs, until it is dropped.
+/// A guard for a running call.
 pub(crate) struct Running(Arc<OfTransaction>);
 
 impl Running {
-    /// It has ended.
+    /// Ends the call.
     pub(crate) fn end(self, result: &Result<CallReport, Error>, took: Duration) {
         let transaction = self.0.clone();
         drop(self);
@@ -287,42 +287,42 @@ fn store_label(store: Option<&Name>) -> SharedString {
     store.map_or(SharedString::const_str("none"), label)
 }
 
-/// An attempt was in vain.
+/// Counts an attempt that was in vain.
 pub(crate) fn in_vain(store: Option<&Name>, error: StoreError) -> StoreError {
     let store = store_label(store);
     counter!(PHASE_RETRIES, "store" => store, "reason" => reason(&error)).increment(1);
     error
 }
 
-/// A store or a replica is away, or has returned.
+/// Notes that a store or a replica is away, or has returned.
 pub(crate) fn is_away(store: &Name, replica: &str, is_away: bool) {
     let labels = [("store", label(store)), ("replica", SharedString::from(replica.to_owned()))];
     gauge!(AWAY, &labels).set(f64::from(u8::from(is_away)));
 }
 
-/// A request to a store has failed.
+/// Counts a failed request to a store.
 pub(crate) fn store_failed(store: &Name, replica: &str, reason: &'static str) {
     let replica = SharedString::from(replica.to_owned());
     counter!(STORE_ERRORS, "store" => label(store), "replica" => replica, "reason" => reason)
         .increment(1);
 }
 
-/// Something behind the callers' backs has failed.
+/// Counts a failure of a background task.
 pub(crate) fn behind_failed(what: &'static str) {
     counter!(BEHIND_FAILED, "task" => what).increment(1);
 }
 
-/// A call was refused since a store is away.
+/// Counts a call that was refused because a store is away.
 pub(crate) fn refused_away(store: &Name) {
     counter!(REFUSED_AWAY, "store" => label(store)).increment(1);
 }
 
-/// An attempt has to wait for others.
+/// Counts an attempt that has to wait for other transactions.
 pub(crate) fn waits(store: Option<&Name>) {
     counter!(PHASE_WAITS, "store" => store_label(store)).increment(1);
 }
 
-/// Something that is counted has happened.
+/// Counts an event of [`crate::stats`].
 pub(crate) fn counted(counted: Counted, times: u64) {
     static KEYS: LazyLock<[Key; Counted::ALL.len()]> = LazyLock::new(|| {
         Counted::ALL.map(|counted| key(EVENTS, &[("event", counted.name().into())]))
@@ -330,12 +330,12 @@ pub(crate) fn counted(counted: Counted, times: u64) {
     counted_by(&KEYS[counted as usize]).increment(times);
 }
 
-/// So many transactions of this process are not cleaned up.
+/// Records how many transactions of this process are not cleaned up.
 pub(crate) fn open(count: usize) {
     gauge!(OPEN).set(count as f64);
 }
 
-/// A session waits for so many transactions.
+/// Records for how many transactions a session waits.
 pub(crate) fn session_waits(count: usize) {
     histogram!(SESSION_WAITS).record(count as f64);
 }

@@ -22,22 +22,22 @@ use crate::transaction::Execution;
 use crate::watch::Event;
 use crate::worklist::Awaited;
 
-/// Who drives a phase, and for how long.
+/// The caller of a phase, if it has one, and the time that the phase may take.
 pub(crate) struct Control<'a> {
-    /// The caller, who may go away; none for a helper.
+    /// The caller, which may go away; none for a helper.
     pub(crate) shared: Option<&'a Shared>,
-    /// When to give up.
+    /// The time at which it gives up.
     pub(crate) deadline: Duration,
-    /// How long it may take up to then.
+    /// The time that it may take up to the deadline.
     pub(crate) patience: Duration,
-    /// What the attempt does that is made.
+    /// The current activity of the attempt.
     pub(crate) doing: Doing,
-    /// True if the deadline ends computation too: the caller gets an answer then, or nothing was begun.
+    /// True if the deadline also ends computation: a caller then gets an answer, or nothing was begun.
     pub(crate) ends_computation: bool,
 }
 
 impl<'a> Control<'a> {
-    /// Driven for a caller.
+    /// Creates the control for a phase that runs for a caller.
     pub(crate) fn of_caller(shared: &'a Shared, deadline: Duration, patience: Duration) -> Self {
         Self {
             shared: Some(shared),
@@ -48,7 +48,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Driven without a caller, up to a deadline that may end computation or not.
+    /// Creates the control for a phase without a caller, whose deadline ends computation if `ends_computation` is set.
     pub(crate) fn without_caller(
         deadline: Duration,
         patience: Duration,
@@ -68,49 +68,49 @@ impl<'a> Control<'a> {
     }
 }
 
-/// How a phase ended.
+/// The result of running a phase.
 pub(crate) enum PhaseEnd {
-    /// It has committed, here or by somebody else.
+    /// It has committed, run by this process or by another.
     Ran(PhaseReport),
     /// The whole transaction was finished and cleaned up by others.
     Over,
-    /// What it rests on has changed: the transaction starts over. Nothing was written.
+    /// The basis of its reads has changed: the transaction starts over. Nothing was written.
     StartOver,
 }
 
-/// What the attempts of one phase have learned.
+/// The facts that the attempts of one phase have learned.
 #[derive(Default)]
 pub(crate) struct Tries {
-    /// Somebody else may have run the phase, or keep it from running.
+    /// True if another process may have run the phase, or keep it from running.
     pub(crate) look: bool,
-    /// Witness rows that a commit was refused for.
+    /// The witness rows for which a commit was refused.
     pub(crate) rows: Vec<WitnessRow>,
-    /// Run at another replica than the session's.
+    /// The replica to use instead of the session's.
     pub(crate) replica: Option<Name>,
-    /// What was fixed of the phase, where its store counts one of several copies.
+    /// The fixed answers of the phase, where its store counts one of several copies.
     pub(crate) fixed: Option<crate::intent::Fixed>,
-    /// What its store was asked to have seen.
+    /// The stamp that its store was asked to have seen.
     pub(crate) after: mingle_model::Stamp,
-    /// What has read ahead, for the first attempt.
+    /// The transaction that has read ahead, for the first attempt.
     pub(crate) begun: Kept,
-    /// When that began.
+    /// The time at which that began.
     pub(crate) read_since: Duration,
-    /// The answers that are to be fixed before the phase can go on, where that is for others to do.
+    /// The answers that must be fixed before the phase can go on, where the sender of the attempt must fix them.
     pub(crate) to_fix: Option<crate::intent::Fixed>,
-    /// Whether whoever stands beside the store is not to run it.
+    /// True if the worker beside the store must not run it.
     pub(crate) in_pieces: bool,
-    /// Computes the phase once more although it has committed. A planted fault alone does that.
+    /// True if it computes the phase again after it has committed. Only a planted fault does that.
     pub(crate) recomputes: bool,
-    /// What the store has said to the last attempt, if it was there to say anything.
+    /// The store's error for the last attempt, if it answered with one.
     said: Option<StoreError>,
     waiting_since: Option<Duration>,
     helped: BTreeSet<TransactionId>,
-    /// How often all of them were helped in vain.
+    /// The number of rounds in which all of them were helped without success.
     rounds: u32,
 }
 
 impl Tries {
-    /// Of a phase that has read already, and in how many round trips.
+    /// Creates the tries of a phase that has already read, and returns its round trips.
     fn of(ahead: Ahead) -> (Self, u32) {
         let Ahead { fixed, rows, begun, since: read_since, round_trips, .. } = ahead;
         (Self { fixed: Some(fixed), rows, begun, read_since, ..Self::default() }, round_trips)
@@ -199,7 +199,7 @@ impl Runtime {
         }
     }
 
-    /// One attempt at a phase, up to the deadline.
+    /// Runs one attempt at a phase, up to the deadline.
     async fn timed(
         &self,
         execution: &mut Execution,
@@ -210,7 +210,7 @@ impl Runtime {
     ) -> Result<Step, Error> {
         let asked = self.world.elapsed();
         let ended = {
-            // Not moved, since it is large.
+            // Not moved, since the future is large.
             let attempt = self.attempt(execution, index, tries, control, report);
             self.attempt_by(control, pin!(attempt)).await
         };
@@ -229,7 +229,7 @@ impl Runtime {
         Err(Error::Store(error))
     }
 
-    /// An error of the store at which a phase was tried, with the place where that is.
+    /// Adds the place, store and replica, to an error of the store at which a phase was tried.
     fn located_visit(
         &self,
         execution: &Execution,
@@ -246,7 +246,7 @@ impl Runtime {
         }
     }
 
-    /// What is said of an attempt that the deadline has ended.
+    /// The error for an attempt that the deadline has ended.
     fn too_late(
         &self,
         execution: &Execution,
@@ -258,7 +258,7 @@ impl Runtime {
         let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
             return Error::Deadline { deadline: control.patience };
         };
-        // Where the store has answered most of the time, what it has said is why.
+        // If the last attempt took less than half of the time, the store's last error is the cause.
         let waited = self.world.elapsed().saturating_sub(asked);
         if let Some(said) = tries.said.clone().filter(|_| waited * 2 < control.patience) {
             return Error::Store(said);
@@ -267,7 +267,7 @@ impl Runtime {
         Error::Store(self.silent(store, replica.as_ref(), asked))
     }
 
-    /// Pauses after an attempt in vain, unless the deadline comes before.
+    /// Pauses after a failed attempt, unless the deadline comes before the end of the pause.
     async fn pause(
         &self,
         control: &Control<'_>,
@@ -285,7 +285,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Takes note of how the replica has answered at which a phase was tried.
+    /// Notes how the replica at which a phase was tried has answered.
     fn note_visit(
         &self,
         execution: &Execution,
@@ -300,8 +300,8 @@ impl Runtime {
         }
     }
 
-    /// Parks a transaction that has written and whose phase computes what is too large: up to its last
-    /// write only sizes can fail, and they fail whoever runs it.
+    /// Parks a transaction that has written and whose phase computes a value that is too large. Up to its last
+    /// write only sizes can fail, and they fail in every process that runs the phase.
     async fn park_if_owed(&self, execution: &Execution, index: usize, error: Error) -> Error {
         match error {
             Error::Limit(reason)
@@ -327,7 +327,7 @@ impl Runtime {
         control.tell(|| Event::Waits { phase, transactions: transactions() });
     }
 
-    /// Sees whether the phase may be tried again after a store's error.
+    /// Prepares the next attempt after a store's error, or returns the error if there can be none.
     async fn recover(
         &self,
         execution: &mut Execution,
@@ -352,7 +352,7 @@ impl Runtime {
                 self.turn_elsewhere(tries, report);
                 Ok(())
             }
-            // It waited for what was given up meanwhile: the next attempt asks for what is left.
+            // It waited for a transaction that was given up meanwhile; the next attempt asks only for the rest.
             StoreError::Refused { .. } if has_begun && self.has_lost(execution, tries, report) => {
                 Ok(())
             }
@@ -366,8 +366,7 @@ impl Runtime {
         }
     }
 
-    /// Whether what the phase asked its store to have seen was given up since the last time that this was
-    /// asked.
+    /// True if transactions that the phase asked its store to have seen were given up since the last check.
     fn has_lost(&self, execution: &Execution, tries: &mut Tries, report: &PhaseReport) -> bool {
         let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
             return false;
@@ -378,14 +377,14 @@ impl Runtime {
         is_new
     }
 
-    /// Where a later phase may run anywhere, since its store counts one of several copies or its replicas
-    /// agree, it runs at another replica once its own has failed a few times.
+    /// Moves a later phase to another replica once its own replica has failed a few times, if it may run
+    /// anywhere: its store counts one of several copies, or its replicas agree.
     fn turn_elsewhere(&self, tries: &mut Tries, report: &PhaseReport) {
         let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
             return;
         };
         let capabilities = self.stores[store].capabilities();
-        // Of a linearizable store replicas agree at least on who was first.
+        // Replicas of a linearizable store agree at least on which transaction was first.
         let is_certified =
             capabilities.serializable || capabilities.level == mingle_model::Level::Linearizable;
         let anywhere = capabilities.once == Once::ById || is_certified;
@@ -398,8 +397,8 @@ impl Runtime {
         }
     }
 
-    /// Where the session's replica lacks what the session has seen, a phase that only reads goes
-    /// to a replica that has it: that of whoever wrote last (the technical report, §4.3).
+    /// Moves a phase that only reads to the replica of the last writer, if the session's replica lacks a
+    /// state that the session has seen (the technical report, §4.3).
     fn expedite(
         &self,
         execution: &Execution,
@@ -460,7 +459,7 @@ impl Runtime {
                 }
             }
             if awaited.iter().all(|(id, _)| tries.helped.contains(id)) {
-                // Who was helped and is not visible still may need help again.
+                // A transaction that was helped and is still not visible may need help again.
                 tries.helped.clear();
                 tries.rounds += 1;
                 tries.waiting_since = Some(self.world.elapsed());

@@ -1,10 +1,10 @@
-//! Who may call which transaction.
+//! Permission to call transactions.
 //!
-//! A call names its principal, if its caller has a name; the intent keeps it, so a helper that runs a later phase runs it as
-//! that principal, not as itself. Every phase is looked at: one that comes before the first commit runs only if its
-//! principal is admitted here and at each worker that the transaction visits. Once the first part has committed, the
-//! transaction was admitted, and the rest is carried out with the rights that its principal had then, even if it has
-//! lost them since: otherwise the transaction would stay half done (P3).
+//! A call names its principal, if its caller has a name. The intent keeps it, so a helper runs a later phase as that
+//! principal and not as itself. Every phase is checked: a phase before the first commit runs only if its principal is
+//! admitted here and at each worker that the transaction visits. Once the first part has committed, the transaction
+//! was admitted, and the rest runs with the rights that its principal had then, even if it has lost them since:
+//! otherwise the transaction would stay half done (P3).
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ impl Runtime {
         self.admission.set(admission).is_ok()
     }
 
-    /// Refuses a transaction before its first commit if its principal may not call it here, or at a worker that it visits.
+    /// Refuses a transaction before its first commit if its principal may not call it here, or at a
+    /// worker that it visits.
     pub(crate) fn check_admitted(
         &self,
         plan: &Plan,

@@ -32,17 +32,17 @@ use crate::stats::Stats;
 use crate::through::Looked;
 use crate::transaction::within;
 
-/// A program, its stores, and the world that they live in.
+/// A program, its stores and the world in which it runs.
 pub struct Runtime {
     pub(crate) program: Arc<Program>,
     pub(crate) hash: ProgramHash,
     /// By [`mingle_lang::hir::StoreId`].
     pub(crate) stores: Vec<Arc<dyn DataStore>>,
-    /// By store, under whose name it is noted what was seen there.
+    /// The name, by store, under which seen stamps are noted.
     stamped: Vec<Name>,
     pub(crate) world: Arc<dyn World>,
     pub(crate) settings: Settings,
-    /// Which transactions named callers may call; all if it is not set.
+    /// The decision which transactions named callers may call; if it is not set, all.
     pub(crate) admission: OnceLock<Arc<dyn Admission>>,
     pub(crate) own: Mutex<Own>,
     pub(crate) known: Mutex<Known>,
@@ -54,14 +54,14 @@ pub struct Runtime {
     pub(crate) planted: Planted,
     pub(crate) stats: Stats,
     pub(crate) figures: Figures,
-    /// Of how many transactions of the application's is being asked what became of them.
+    /// The number of pending outcome queries for transactions of the application.
     pub(crate) asking: AtomicUsize,
-    /// Whether it runs one attempt, beside its store, on behalf of another process.
+    /// True if it runs one attempt, beside its store, on behalf of another process.
     pub(crate) is_beside: bool,
     pub(crate) me: Weak<Self>,
 }
 
-/// What a runtime is made of.
+/// The parts of which a runtime is made.
 struct Parts {
     program: Arc<Program>,
     stores: Vec<Arc<dyn DataStore>>,
@@ -74,7 +74,7 @@ struct Parts {
 }
 
 impl Runtime {
-    /// A runtime over stores in the order in which the program declares them.
+    /// Creates a runtime over stores in the order in which the program declares them.
     ///
     /// # Panics
     ///
@@ -90,7 +90,7 @@ impl Runtime {
         Self::build(Parts { program, stores, world, settings, mutation, planted, own, is_beside })
     }
 
-    /// A runtime for one attempt on behalf of another process, which lends it an id.
+    /// Creates a runtime for one attempt on behalf of another process, which lends it an id.
     pub(crate) fn beside(
         program: Arc<Program>,
         stores: Vec<Arc<dyn DataStore>>,
@@ -152,25 +152,25 @@ impl Runtime {
         }
     }
 
-    /// Breaks a part of the interpreter, for tests that want to see what notices.
+    /// Breaks a part of the interpreter, for tests of the checks that must notice it.
     #[doc(hidden)]
     pub fn with_mutation(self: Arc<Self>, mutation: Mutation) -> Arc<Self> {
         Self::build(Parts { mutation, ..self.parts() })
     }
 
-    /// Breaks a part of the protocol, for tests that want to see what notices.
+    /// Breaks a part of the protocol, for tests of the checks that must notice it.
     #[doc(hidden)]
     pub fn with_planted(self: Arc<Self>, planted: Planted) -> Arc<Self> {
         Self::build(Parts { planted, ..self.parts() })
     }
 
-    /// The time and the seed of a transaction that begins.
+    /// Draws the time and the seed of a new transaction.
     pub(crate) fn draw_facts(&self) -> Facts {
         let seed = u128::from(self.world.random()) << 64 | u128::from(self.world.random());
         Facts { now: self.world.now(), seed }
     }
 
-    /// How often what happened here.
+    /// The counts of events at this runtime.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -180,7 +180,7 @@ impl Runtime {
         &self.program
     }
 
-    /// The world that it lives in.
+    /// The world in which it runs.
     pub fn world(&self) -> &Arc<dyn World> {
         &self.world
     }
@@ -199,7 +199,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// When the store fails, or does not get to see what the session has within the deadline.
+    /// When the store fails, or does not see the session's state within the deadline.
     pub async fn read(
         &self,
         store: mingle_lang::hir::StoreId,
@@ -234,11 +234,11 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// See [`Error`]; each says what was written, if anything was.
+    /// See [`Error`]; each says which parts were written, if any.
     pub async fn call(self: &Arc<Self>, call: Call) -> Result<CallReport, Error> {
         let plan = self.checked_plan(&call)?;
         if call.until.is_none() && never_leaves_any(&plan) && self.world.is_here() {
-            // Nothing is there to finish should the caller go away.
+            // If the caller goes away, nothing is left to finish.
             let running = AssertUnwindSafe(self.run_here(&plan, &call)).catch_unwind();
             return running.await.unwrap_or(Err(Error::Cancelled));
         }
@@ -247,7 +247,7 @@ impl Runtime {
         let runtime = self.clone();
         let (finish, span) = (Finish(shared.clone()), Span::current());
         let task = async move {
-            // Moved in, so that it answers even if this task is dropped or panics.
+            // The guard is moved in, so that it answers even if this task is dropped or panics.
             let finish = finish;
             let result = within(&span, pin!(runtime.run(&plan, &call, &shared))).await;
             finish.0.finish(result);
@@ -256,7 +256,7 @@ impl Runtime {
         running.await
     }
 
-    /// As [`Runtime::call`], in the caller's own task: dropped, it stops where it stands.
+    /// Does the same as [`Runtime::call`] in the caller's own task: if the future is dropped, the call stops at once.
     ///
     /// # Errors
     ///
@@ -301,8 +301,8 @@ impl Runtime {
         Ok(plan.clone())
     }
 
-    /// A session stays at its replica in every store that has one of that name; one that no store
-    /// has is a mistake.
+    /// Checks that some store has the session's replica. The session stays at that replica in every
+    /// store that has one of that name.
     fn check_replica(&self, session: &Session) -> Result<(), Error> {
         let Some(replica) = session.replica() else { return Ok(()) };
         let all = || self.stores.iter().flat_map(|store| &store.capabilities().replicas);
@@ -314,7 +314,7 @@ impl Runtime {
         Err(Error::Misuse(format!("no store has a replica {replica}; there are {known}")))
     }
 
-    /// Where a session that stays at `replica` stays in a store.
+    /// The replica of a store at which a session that stays at `replica` runs.
     pub(crate) fn replica_at(&self, store: usize, replica: Option<&Name>) -> Option<Name> {
         let known = &self.stores[store].capabilities().replicas;
         replica.filter(|replica| known.contains(replica)).cloned()
@@ -324,7 +324,7 @@ impl Runtime {
         phase.store.map(|store| &self.program.checked.stores[store.index()].name)
     }
 
-    /// Whether its stores can carry a transaction with all that it is promised.
+    /// Checks that its stores can run a transaction with all of its guarantees.
     ///
     /// # Errors
     ///
@@ -359,7 +359,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Two isolated transactions that visit two stores in opposite orders could not be ordered.
+    /// Refuses two isolated transactions that visit two stores in opposite orders: they could not be ordered.
     fn check_isolated_order(&self, plan: &Plan) -> Result<(), Error> {
         let stores =
             |plan: &Plan| -> Vec<_> { plan.phases.iter().filter_map(|p| p.store).collect() };
@@ -414,21 +414,21 @@ impl Runtime {
         self.stores.iter().position(|store| *store.capabilities().store == *name)
     }
 
-    /// Under whose name it is noted what was seen at a store: what was seen at one store of an engine
-    /// says what all of them have.
+    /// The name under which stamps seen at a store are noted: the stamps seen at one store of an engine
+    /// hold for all stores of the engine.
     pub(crate) fn stamped(&self, store: usize) -> &Name {
         &self.stamped[store]
     }
 
-    /// Whether what a store has acknowledged may be missing at a replica of it. Replicas of a
+    /// True if a replica of the store may lack acknowledged writes. Replicas of a
     /// serializable store agree.
     pub(crate) fn is_many(&self, store: usize) -> bool {
         let capabilities = self.stores[store].capabilities();
         capabilities.replicas.len() > 1 && !capabilities.serializable
     }
 
-    /// Each replica of a store of which one may lack what another has; none for a store that has one,
-    /// or whose replicas agree. Those that were given up are not among them.
+    /// The replicas of a store, if one may lack writes that another has; `[None]` if the store has only one,
+    /// or its replicas agree. Replicas that were given up are not included.
     pub(crate) fn replicas(&self, store: usize) -> Vec<Option<Name>> {
         let capabilities = self.stores[store].capabilities();
         if capabilities.serializable || capabilities.replicas.is_empty() {
@@ -439,8 +439,8 @@ impl Runtime {
         left.cloned().map(Some).collect()
     }
 
-    /// The origin cannot begin transactions any more: it goes on as another one. What it began is
-    /// left to whoever keeps it from going on.
+    /// Replaces a fenced origin, which can begin no more transactions, by a new one. The process that fenced it
+    /// finishes the transactions that it began.
     pub(crate) fn renew(&self, fenced: Origin) {
         let mut own = self.own();
         if own.origin() == fenced {
@@ -448,7 +448,7 @@ impl Runtime {
         }
     }
 
-    /// The pause after so many attempts: doubling, of which a random half to the whole.
+    /// The pause after so many attempts: it doubles with each, and a random part of it, at least half, is used.
     pub(crate) fn backoff(&self, attempts: u32) -> Duration {
         let shift = attempts.saturating_sub(1).min(16);
         let doubled = self.settings.backoff_min.saturating_mul(1_u32 << shift);

@@ -1,9 +1,10 @@
-//! What an operator sees of a runtime and of its stores.
+//! An operator's view of a runtime and of its stores.
 //!
-//! [`Runtime::backlog`] is what one process knows of its own transactions, without asking a store: a few sums under a lock,
-//! so that figures may be collected every few seconds. [`Runtime::left_behind`] and [`Runtime::survey`] ask every replica of every
-//! store, side by side, for what all processes have left there. One that does not answer in time keeps none of the others
-//! from being shown, and is itself named with the reason: an outage is when an operator looks.
+//! [`Runtime::backlog`] reports the knowledge of one process about its own transactions, without
+//! asking a store. It takes a few sums under a lock, so figures may be collected every few seconds.
+//! [`Runtime::left_behind`] and [`Runtime::survey`] ask every replica of every store, side by side,
+//! for the records that all processes have left there. A replica that does not answer in time does
+//! not hide the others; it is listed with the reason, since operators look during an outage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -27,15 +28,15 @@ pub struct Unfinished {
     pub transaction: Name,
     /// The caller, if it has a name.
     pub principal: Option<Principal>,
-    /// When it was called, by the clock of the process that ran it.
+    /// The time of the call, by the clock of the process that ran it.
     pub since: Time,
     /// The store that holds its intent.
     pub intent: Name,
-    /// Stores that it is still to visit.
+    /// The stores that it must still visit.
     pub missing: Vec<Name>,
-    /// Stores of which this is not known, since they do not answer.
+    /// The stores for which this is not known, since they do not answer.
     pub unanswered: Vec<Name>,
-    /// Why it cannot be finished, if it was tried.
+    /// The reason why it cannot be finished, if that was tried.
     pub parked: Option<String>,
 }
 
@@ -46,11 +47,11 @@ pub struct Unreachable {
     pub store: Name,
     /// Its replica; none for the one copy.
     pub replica: Option<Name>,
-    /// What asking it failed with.
+    /// The error with which the request failed.
     pub error: StoreError,
 }
 
-/// What is unfinished or was abandoned, as far as stores answer.
+/// Transactions that are unfinished or abandoned, from the stores that answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Transactions that are not finished.
@@ -61,27 +62,27 @@ pub struct Found {
     pub unreachable: Vec<Unreachable>,
 }
 
-/// What a replica of a store, or its one copy, holds for the runtime.
+/// The state of a store's replica, or of its one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The store.
     pub store: Name,
     /// Its replica; none for the one copy.
     pub replica: Option<Name>,
-    /// What the store guarantees.
+    /// The store's guarantee.
     pub level: Level,
-    /// How long it took to answer all that was asked.
+    /// The time that it took to answer all requests.
     pub took: Duration,
-    /// What it holds, or why it does not say.
+    /// The records that it holds, or the reason why it does not answer.
     pub holds: Result<Holdings, StoreError>,
 }
 
-/// How much of each kind there is.
+/// The number of records of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// Intents: transactions that began here, and are not cleaned up.
+    /// Intents: transactions that began here and are not cleaned up.
     pub intents: usize,
-    /// Commit witnesses: phases that have committed here, and are not cleaned up.
+    /// Commit witnesses: phases that have committed here and are not cleaned up.
     pub witnesses: usize,
     /// Witness rows: objects whose readers have to wait for a transaction at other stores.
     pub rows: usize,
@@ -89,24 +90,24 @@ pub struct Holdings {
     pub parked: usize,
 }
 
-/// A process that has left something at some store.
+/// A process that has left records at some store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// What its transactions are called by.
+    /// The origin in the ids of its transactions.
     pub origin: Origin,
-    /// Its transactions that are not cleaned up.
+    /// The number of its transactions that are not cleaned up.
     pub transactions: usize,
-    /// Those of them that a store has refused to finish.
+    /// The number of these transactions that a store has refused to finish.
     pub parked: usize,
-    /// The stores that have a sign of life of it.
+    /// The stores that hold its lease.
     pub leases: Vec<Name>,
-    /// Whether its sign of life has changed between two looks.
+    /// True if its lease has changed between two looks.
     pub is_alive: bool,
-    /// Whether another process has taken it for dead, and finishes what it has begun.
+    /// True if another process has taken it for dead and finishes its transactions.
     pub is_fenced: bool,
 }
 
-/// The state of all stores, and of the processes that have left something there.
+/// The state of all stores, and of the processes that have left records there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// Every replica of every store.
@@ -115,24 +116,24 @@ pub struct Survey {
     pub processes: Vec<Process>,
 }
 
-/// What one process has begun and not cleaned up.
+/// The transactions that one process has begun and not cleaned up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Its transactions.
+    /// The number of its transactions.
     pub open: usize,
-    /// Those whose phases run, or are still to run.
+    /// The number of those whose phases run, or must still run.
     pub running: usize,
-    /// Those that a store has refused to finish.
+    /// The number of those that a store has refused to finish.
     pub parked: usize,
-    /// How long ago the oldest of them began.
+    /// The age of the oldest of them.
     pub oldest: Duration,
-    /// Those that are over and have something to be removed, by store.
+    /// The number of finished transactions whose records must still be removed, by store.
     pub to_clean: BTreeMap<Name, usize>,
-    /// How long ago the oldest of those began, by store.
+    /// The age of the oldest of those, by store.
     pub lag: BTreeMap<Name, Duration>,
 }
 
-/// What a place tells of the processes that have left something there.
+/// The answer of one place about the processes that have left records there.
 #[derive(Default)]
 struct Told {
     holdings: Holdings,
@@ -143,7 +144,7 @@ struct Told {
 }
 
 impl Runtime {
-    /// What this process has begun and not cleaned up.
+    /// The transactions that this process has begun and not cleaned up.
     pub fn backlog(&self) -> Backlog {
         let now = self.world.elapsed();
         let sums = self.own().sums();
@@ -163,7 +164,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// When a store fails. [`Runtime::left_behind`] gives what the others tell.
+    /// When a store fails. [`Runtime::left_behind`] still returns the answers of the other stores.
     pub async fn unfinished(&self) -> Result<Vec<Unfinished>, Error> {
         let found = self.left_behind().await?;
         match found.unreachable.into_iter().next() {
@@ -172,11 +173,12 @@ impl Runtime {
         }
     }
 
-    /// What is unfinished, and what was abandoned, at all stores that answer; and which do not.
+    /// The unfinished and abandoned transactions at all stores that answer, and
+    /// the stores that do not answer.
     ///
     /// # Errors
     ///
-    /// When a store answers what cannot be read.
+    /// When a store returns a record that cannot be read.
     pub async fn left_behind(&self) -> Result<Found, Error> {
         let asked = self.all_places().into_iter().map(|(store, replica)| async move {
             let keys = self.all_records(store, replica.as_ref(), RecordKind::Intent, None);
@@ -246,8 +248,8 @@ impl Runtime {
         Ok(Some(left))
     }
 
-    /// Asks every replica of every store what it holds. Signs of life are looked at twice, since only one that changes is
-    /// one: that takes a little longer than the time between two of them.
+    /// Asks every replica of every store for its records. Leases are read twice, since only a
+    /// lease that changes shows that its process lives: this takes a little longer than the time between two renewals.
     pub async fn survey(&self) -> Survey {
         let places = self.all_places();
         let asked = places.iter().map(|(store, replica)| async move {
@@ -359,7 +361,7 @@ impl Runtime {
         (0..self.stores.len()).flat_map(of).collect()
     }
 
-    /// What a store answers within the deadline of a call.
+    /// A store's answer, if it comes within the deadline of a call.
     async fn in_time<T>(
         &self,
         (store, replica): (usize, Option<&Name>),

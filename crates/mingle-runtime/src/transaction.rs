@@ -29,7 +29,7 @@ use crate::united::UnitedEnd;
 use crate::watch::Event;
 use crate::worklist::{Awaited, Worklist};
 
-/// A transaction that runs: its caller's, or one that somebody else left.
+/// A running transaction: of a caller, or one that another process has left.
 pub(crate) struct Execution {
     pub(crate) program: Arc<Program>,
     pub(crate) hash: ProgramHash,
@@ -41,48 +41,48 @@ pub(crate) struct Execution {
     pub(crate) worklist: Worklist,
     /// The replica at which it runs.
     pub(crate) replica: Option<Name>,
-    /// The replica at which its session stays, and its phases where the store has homes.
+    /// The replica of its session, which also runs its phases at stores that have homes.
     pub(crate) home: Option<Name>,
     /// Set once it has written, if others must be able to finish it.
     pub(crate) begun: Option<Begun>,
     /// Set once it has written.
     pub(crate) has_written: bool,
-    /// Where it has written first, by the store's index.
+    /// The index of the store at which it has written first.
     pub(crate) wrote_first: Option<usize>,
     pub(crate) principal: Option<Principal>,
-    /// The key of its call, and what tells apart calls with one key.
+    /// The key of its call. The next field is the digest that distinguishes calls with the same key.
     pub(crate) key: Option<CallKey>,
     pub(crate) digest: [u8; 32],
-    /// Its id, drawn before it writes where it is `isolated`.
+    /// Its id; an `isolated` transaction draws it before it writes.
     pub(crate) id: Option<TransactionId>,
-    /// What was read before an endorsement, by store.
+    /// The reads before an endorsement with their answers, by store.
     pub(crate) endorsed: BTreeMap<StoreId, Vec<(Read, Data)>>,
-    /// Whom it has waited for, and where.
+    /// The transactions for which it has waited, and the stores where it did.
     pub(crate) satisfied: Vec<(Name, TransactionId, Awaited)>,
-    /// What it leaves behind.
+    /// The records that it leaves at its stores.
     pub(crate) left: Box<Left>,
     pub(crate) is_helper: bool,
-    /// Whether the phase after the first one that writes may read before that commits.
+    /// True if the phase after the first writing one may read before that one commits.
     pub(crate) reads_ahead: bool,
-    /// What it has read so.
+    /// The phase that has read ahead.
     pub(crate) ahead: Option<Box<Ahead>>,
-    /// When its phases take place, at stores whose writes bear timestamps; 0 before it has begun.
+    /// The time of its phases at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
-    /// A time before anybody else can have met it, by this process's clock; none for a helper.
+    /// A time before any other process can have met it, by this process's clock; none for a helper.
     pub(crate) decided_after: Option<Duration>,
     /// The application's own transaction in which its first writing phase runs, if it is called in one.
     pub(crate) host: Option<Host>,
-    /// Those who wait for it, one because of the other.
+    /// The transactions that wait for it, each because of the next.
     pub(crate) chain: Vec<TransactionId>,
-    /// Whether an answer was lost that may have held its result.
+    /// True if a lost answer may have held its result.
     pub(crate) is_result_lost: bool,
-    /// Whether it helps others although somebody else here is at it.
+    /// True if it helps others although another task of this process is already at it.
     pub(crate) pushes: bool,
-    /// Whether an operator has ended it: what it has not done yet it never does.
+    /// True if an operator has ended it: its remaining phases never commit.
     pub(crate) is_abandoned: bool,
 }
 
-/// What others need to know to finish a transaction.
+/// The facts that other processes need to finish a transaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Begun {
     pub(crate) id: TransactionId,
@@ -93,7 +93,7 @@ pub(crate) struct Begun {
 }
 
 impl Execution {
-    /// A transaction that has done nothing yet, of a session that stays at this replica.
+    /// Creates a transaction that has done nothing yet, for a session that stays at this replica.
     pub(crate) fn new(
         (program, hash): (Arc<Program>, ProgramHash),
         plan: Arc<Plan>,
@@ -136,7 +136,7 @@ impl Execution {
         }
     }
 
-    /// A transaction from its intent.
+    /// Rebuilds a transaction from its intent.
     pub(crate) fn from_intent(
         id: TransactionId,
         place: Name,
@@ -161,7 +161,7 @@ impl Execution {
         }
     }
 
-    /// What is kept of it for others, once `first` has written.
+    /// The intent that is kept for other processes once phase `first` has written.
     pub(crate) fn intent(&self, first: usize, recorded: &Recorded, worklist: Worklist) -> Intent {
         Intent {
             program: self.hash,
@@ -179,9 +179,9 @@ impl Execution {
         }
     }
 
-    /// The last phase that others have to finish if nobody else does, and that leaves a commit
-    /// witness: the last one that writes. What an `isolated` transaction reads after it has
-    /// written must come before what others write there later, so all of its phases count.
+    /// The last phase that leaves a commit witness, so that others can finish the transaction: the last one
+    /// that writes. The reads of an `isolated` transaction after its writes must come before later writes
+    /// of others there, so all of its phases count.
     pub(crate) fn last_witnessed(&self) -> Option<usize> {
         if self.plan.isolated && self.plan.phases.len() > 1 {
             return Some(self.plan.phases.len() - 1);
@@ -200,7 +200,7 @@ impl Execution {
         later.iter().filter_map(|phase| self.store_name(phase)).collect()
     }
 
-    /// Takes up what a commit witness says.
+    /// Applies the content of a commit witness.
     pub(crate) fn take(&mut self, witness: Witness) {
         if let Witness::Committed { recorded, result, worklist, .. } = witness {
             self.worklist.join(&worklist);
@@ -211,7 +211,7 @@ impl Execution {
     }
 }
 
-/// Polls a future in a span: as `instrument`, without moving it, which takes its time for a large one.
+/// Polls a future in a span, like `instrument`, but without moving it: moving a large future takes time.
 pub(crate) fn within<F: Future>(
     span: &Span,
     mut future: Pin<&mut F>,
@@ -222,18 +222,18 @@ pub(crate) fn within<F: Future>(
     })
 }
 
-/// How a run of a transaction ended, if it need not start over.
+/// The result of a run of a transaction.
 pub(crate) enum Run {
     Ended(CallReport),
     StartOver,
 }
 
-/// How far a run has got.
+/// The progress of a run.
 pub(crate) struct Progress {
     pub(crate) report: CallReport,
-    /// The stores that have committed what they write.
+    /// The stores that have committed all their writes.
     pub(crate) committed: Vec<Name>,
-    /// When to give up.
+    /// The time at which the run gives up.
     pub(crate) deadline: Duration,
 }
 
@@ -248,7 +248,7 @@ impl Runtime {
             session.worklist(),
             session.replica(),
         );
-        // With `until`, the caller does not wait for what comes after that store.
+        // With `until`, the caller does not wait for phases after that store.
         Execution { reads_ahead: call.until.is_none(), ..execution.keyed(call) }
     }
 
@@ -290,7 +290,7 @@ impl Runtime {
             let run = self.run_once(&mut execution, call, shared, deadline).await;
             let is_finished = matches!(run, Ok(Run::Ended(_)));
             if let (true, Some(place)) = (is_finished, execution.wrote_first) {
-                // A second call with this key learns then that it took effect, and not its result.
+                // If this fails, a second call with this key learns that the call took effect, but not its result.
                 let _ =
                     self.by(self.asked_until(deadline), self.keep_result(&execution, place)).await;
             }
@@ -311,7 +311,7 @@ impl Runtime {
         }
     }
 
-    /// Keeps in the session what the transaction has learned.
+    /// Stores in the session the facts that the transaction has learned.
     pub(crate) fn learn(&self, call: &Call, execution: &Execution, is_finished: bool) {
         let session = &call.session;
         if self.planted == Planted::SessionDropsWorklist || !self.settings.tracking {
@@ -322,8 +322,8 @@ impl Runtime {
             return;
         }
         session.learn(&execution.worklist.clone().without_readers());
-        // Where a replica may lack what another one has, whom the session has waited for here it
-        // waits for at the next one too.
+        // Where a replica may lack writes that another one has, the session waits at the next replica
+        // for the same transactions as here.
         let mut own = Worklist::default();
         for (store, id, awaited) in &execution.satisfied {
             if !self.forgets_at_other_replicas(store) {
@@ -333,8 +333,8 @@ impl Runtime {
             }
         }
         if let Some(begun) = &execution.begun {
-            // One that is not finished is waited for at all of its stores, or it might in turn have
-            // to wait for what the session does next.
+            // The session waits for an unfinished transaction at all of its stores: otherwise that one
+            // might in turn have to wait for the session's next one.
             for name in execution.left.witnesses.iter().map(|store| self.name_at(*store)) {
                 if !is_finished || self.forgets_at_other_replicas(&name) {
                     let intent = begun.intent.clone();
@@ -355,9 +355,9 @@ impl Runtime {
         self.relieve(session);
     }
 
-    /// Whether a session that moves to another replica of a store may find less there than it has
-    /// seen: the store keeps no count of what a replica has seen, so whom a session has waited for
-    /// at one replica it waits for at the next one too.
+    /// True if a session that moves to another replica of a store may find less there than it has
+    /// seen. The store keeps no count of a replica's state, so the session waits again at the next replica
+    /// for the transactions that it has waited for at this one.
     fn forgets_at_other_replicas(&self, store: &str) -> bool {
         self.store_called(store).is_some_and(|at| {
             self.is_many(at)
@@ -365,7 +365,7 @@ impl Runtime {
         })
     }
 
-    /// Sees to it that what a transaction leaves is finished and cleaned up.
+    /// Arranges that the records that a transaction leaves are finished and cleaned up.
     pub(crate) fn account(&self, execution: &Execution, run: &Result<Run, Error>) {
         let Some(id) = execution.id else { return };
         let is_open = execution.begun.is_some() && !matches!(run, Ok(Run::Ended(_)));
@@ -401,7 +401,7 @@ impl Runtime {
         self.run_from(execution, 0, progress, call, shared).await
     }
 
-    /// Runs the phases from this one on.
+    /// Runs the phases from index `first` on.
     pub(crate) async fn run_from(
         &self,
         execution: &mut Execution,
@@ -435,7 +435,7 @@ impl Runtime {
                 Err(cause) => return Err(incomplete(execution, index, committed, cause)),
             }
             if execution.has_written && !had_written {
-                // What is committed has to be finished, however long it took to get there.
+                // A committed transaction must be finished, however long it took to get there.
                 deadline = self.world.elapsed().saturating_add(patience);
             }
             self.has_run(execution, index, call, shared, &mut report);
@@ -446,7 +446,7 @@ impl Runtime {
         Ok(Run::Ended(report))
     }
 
-    /// A phase has run: says so in the report, and to a caller who waits for no more.
+    /// Notes in the report that a phase has run, and answers a caller that waits for no more.
     pub(crate) fn has_run(
         &self,
         execution: &Execution,
@@ -462,7 +462,7 @@ impl Runtime {
         }
     }
 
-    /// The caller waits no longer; the rest follows.
+    /// Answers the caller early; the rest follows.
     fn answer_early(
         &self,
         execution: &Execution,
@@ -473,7 +473,7 @@ impl Runtime {
     ) {
         let rest = &execution.plan.phases[index + 1..];
         if rest.is_empty() || (!execution.has_written && rest.iter().any(writes)) {
-            // Nothing is certain yet.
+            // The outcome is not certain yet.
             return;
         }
         self.learn(call, execution, false);
@@ -493,7 +493,7 @@ fn incomplete(execution: &Execution, index: usize, committed: Vec<Name>, cause: 
     let written = rest.iter().filter(|phase| writes(phase));
     let mut missing: Vec<Name> = written.filter_map(|phase| execution.store_name(phase)).collect();
     if missing.is_empty() {
-        // What is missing is read, not written.
+        // A missing phase without a witness reads only; it does not write.
         missing.extend(rest.iter().filter_map(|phase| execution.store_name(phase)));
     }
     Error::Incomplete { id, committed, missing, cause: Box::new(cause) }

@@ -1,7 +1,7 @@
 //! The stored declarations of a program, so that data is never read as another type.
 //!
-//! What a program adds is added; what it no longer has stays, data and all; what it changed is
-//! refused.
+//! A declaration that a program adds is added. One that it no longer has stays, with its data. One that
+//! it has changed is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,21 +1,21 @@
-//! What a store must offer to take part in a mixed-consistency transaction.
+//! The interface that a store must implement to take part in a mixed-consistency transaction.
 //!
 //! This is MixT's interface of handles, data stores and transaction contexts (MixT §3.3,
-//! Figure 5), in Rust, object-safe and async: a [`DataStore`] opens [`Transaction`]s, in which
-//! objects are read and written by [`Address`]. A store says what it can do in its
-//! [`Capabilities`], and the runtime uses only that.
+//! Figure 5), in Rust, object-safe and async: a [`DataStore`] opens [`Transaction`]s, which read and
+//! write objects by [`Address`]. A store declares its abilities in its [`Capabilities`], and the
+//! runtime relies on no others.
 //!
 //! - [`operation`]: reads, their answers, and writes.
-//! - [`overlay`]: what a transaction has flushed, for stores that cannot hold it.
-//! - [`record`]: the runtime's own rows, and what a commit may demand of them.
+//! - [`overlay`]: a transaction's flushed writes, for stores that cannot hold them.
+//! - [`record`]: the runtime's own rows, and the conditions that a commit may set for them.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
 //! - [`violation`]: rules of the database that a write would have broken, and other reasons to refuse it.
-//! - [`codec`], [`catalog`], [`overlay`]: what adapters share: values as text, what is kept of the
-//!   declarations, and what a transaction has flushed.
+//! - [`codec`], [`catalog`], [`overlay`]: code shared by adapters: values as text, the stored
+//!   declarations, and the flushed writes of a transaction.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
-//! - [`worker`]: whoever runs whole phases beside a distant store.
+//! - [`worker`]: the worker that runs whole phases beside a distant store.
 //! - [`limits`]: the named bounds.
-//! - [`wrap`]: stores around stores: faults, counts, distances, histories.
+//! - [`wrap`]: stores around other stores: faults, counts, distances, histories.
 //! - `conformance`, behind the feature of that name: the suite that every adapter must pass, and
 //!   `TestWorld`, a world for it to run in.
 

@@ -25,11 +25,11 @@ pub struct Overlay {
 pub struct Changes {
     /// True if they make it exist.
     pub exists: bool,
-    /// When it was made to exist, or deleted, here; 0 if it was not looked at.
+    /// The version at which it was made to exist or deleted here; 0 if that was not looked at.
     version: u64,
-    /// Whether what the server has of it is gone; and since when.
+    /// The version since which the server's data of it is gone; `None` if it is not gone.
     pub hidden: Option<u64>,
-    /// Its fields that are changed, by index, and since when.
+    /// Its changed fields by index, with the versions of the changes.
     pub fields: BTreeMap<u16, (Change, u64)>,
 }
 
@@ -462,7 +462,7 @@ impl Overlay {
         Data::Witnesses(listed)
     }
 
-    /// Rows of an object, or of the whole store, as the server has them, with what was flushed.
+    /// Returns the rows of an object, or of the whole store: the server's rows with the flushed changes.
     pub fn rows(&self, object: Option<&Ref>, found: Vec<WitnessRow>) -> Vec<WitnessRow> {
         let mut rows = found;
         rows.retain(|row| !self.forgotten.contains(&row.id));

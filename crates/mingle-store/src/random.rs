@@ -1,3 +1,3 @@
-//! Seeded randomness for what must be the same each time.
+//! Seeded randomness for results that must be the same each time.
 
 pub use mingle_model::random::next_random;

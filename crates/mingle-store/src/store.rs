@@ -24,7 +24,7 @@ pub trait DataStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// When the session names a replica that the store has not, or the store is out of reach.
+    /// When the store has no replica of the session's name, or is out of reach.
     fn begin<'a>(
         &'a self,
         session: &'a Session,
@@ -44,18 +44,18 @@ pub trait DataStore: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The engine that it lives in, if it shares it with other stores: transactions over those can be
-    /// [united](DataStore::begin_united), and what it has seen says what all of them have.
+    /// The engine that holds the store, if it also holds others: transactions over those stores can be
+    /// [united](DataStore::begin_united), and a stamp seen at one of them holds for all.
     fn engine(&self) -> Option<EngineId> {
         None
     }
 
-    /// Opens a transaction over all stores of its [engine](DataStore::engine): its commit is this
-    /// store's.
+    /// Opens a transaction over all stores of its [engine](DataStore::engine), which commits at this
+    /// store.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Refused`] where it shares none; as those of [`DataStore::begin`].
+    /// [`StoreError::Refused`] if it shares no engine; otherwise the errors of [`DataStore::begin`].
     fn begin_united<'a>(
         &'a self,
         session: &'a Session,
@@ -66,14 +66,14 @@ pub trait DataStore: Send + Sync {
         Box::pin(std::future::ready(Err(StoreError::Refused { store, reason })))
     }
 
-    /// Where writes bear timestamps: microseconds, later than those of all that this process has
-    /// written here or was answered. 0 where they do not.
+    /// Returns a time in microseconds that is later than the timestamps of all that this process has
+    /// written here or was answered; 0 at stores whose writes bear no timestamps.
     fn time(&self) -> u64 {
         0
     }
 
-    /// The server, or servers, that a replica is reached at, or the one copy: host and port, for messages. None where
-    /// it is in this process.
+    /// Returns the address (host and port, for messages) of the server or servers of a replica, or of
+    /// the one copy; `None` if the store is in this process.
     fn place(&self, replica: Option<&Name>) -> Option<String> {
         let _ = replica;
         None
@@ -112,14 +112,13 @@ pub trait Transaction: Send {
     /// [`StoreError::Conflict`] when the snapshot cannot be kept any longer.
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>>;
 
-    /// As [`Transaction::read`], for a caller that reads and writes nothing more: the store may end
-    /// the transaction together with it, and so spare the round trip of an end that validates what
-    /// was read. Nothing may follow but a [`Transaction::commit`] that is [empty](Commit::is_empty),
-    /// which then costs nothing.
+    /// Does the same as [`Transaction::read`], for a caller that reads and writes nothing more. The store may end
+    /// the transaction in the same round trip, which spares a separate one to validate the reads. Only a
+    /// [`Transaction::commit`] that is [empty](Commit::is_empty) may follow; it then costs no round trip.
     ///
     /// # Errors
     ///
-    /// As those of [`Transaction::read`], and of the commit.
+    /// The errors of [`Transaction::read`], and of the commit.
     fn read_last<'a>(
         &'a mut self,
         reads: &'a [Read],
@@ -133,8 +132,8 @@ pub trait Transaction: Send {
 
     /// Makes all writes visible and, where the store is durable, safe. One round trip; none where
     /// nothing was written and the level needs no validation of reads. A commit without writes
-    /// leaves no outcome to ask for, unless it has guards: then they are judged, and what was read
-    /// is validated, as with writes.
+    /// leaves no outcome to ask for, unless it has guards: then the store judges the guards and
+    /// validates the reads, as with writes.
     ///
     /// # Errors
     ///
@@ -171,10 +170,10 @@ pub struct Commit {
     /// same for all copies, and later than the versions of all that its phase was answered; 0 if
     /// no time is given.
     pub time: u64,
-    /// Until when, by the world's clock, what this transaction was answered may stand for what a commit
-    /// has to ask anew: until then nobody can have raised a floor that its guards are to be above. For
-    /// stores at which others get in between what a commit asks and what it writes in any case; all
-    /// others judge guards and witness rows as a part of the commit, and pay no heed to it.
+    /// The time, by the world's clock, until which the answers that this transaction got may replace questions that
+    /// its commit would have to ask again: before it no process can have raised a floor that its guards must exceed.
+    /// Used by stores at which other transactions can always get in between a commit's questions and its
+    /// writes. All other stores judge guards and witness rows as a part of the commit, and ignore this field.
     #[serde(skip)]
     pub fresh_until: Option<Duration>,
 }
@@ -238,20 +237,20 @@ pub struct Capabilities {
     pub store: Name,
     /// The level that it gives.
     pub level: Level,
-    /// Do all writes of one transaction become visible together, and survive together?
+    /// True if all writes of one transaction become visible together, and survive together.
     pub atomic_commit: bool,
-    /// Are transactions here serializable?
+    /// True if transactions here are serializable.
     pub serializable: bool,
     /// The mechanism by which a later phase takes effect once.
     pub once: Once,
-    /// Can the answer to a commit be lost?
+    /// True if the answer to a commit can be lost.
     pub may_lose_answers: bool,
-    /// Of a store that is [`Once::ById`]: does a floor that is raised at a replica, once a later phase
-    /// was acknowledged there, say as much to whoever finds it at any replica as the phase's commit
-    /// witness would, were that written in its place? It does where a witness is no part of what
-    /// makes its phase visible; and then the witness of a copy is kept, whichever copy counts.
+    /// For a store that is [`Once::ById`]: true if a floor can replace the commit witness of a later phase. The
+    /// floor is raised at a replica once the phase was acknowledged there; it must tell a process that finds it at
+    /// any replica as much as the witness would. This holds if a witness plays no part in making its
+    /// phase visible; the witness of a copy is then kept, whichever copy counts.
     pub floor_suffices: bool,
-    /// Names of the replicas that a session can stay at; empty where there is one.
+    /// The names of the replicas at which a session can stay; empty if there is only one.
     pub replicas: Vec<Name>,
     /// The number of operations that fit one round trip.
     pub operations_per_round_trip: usize,
@@ -268,8 +267,8 @@ pub struct Session {
     /// The stamp the replica must have seen before it serves; [`StoreError::Behind`] until then.
     /// Concerns the one store at which the transaction begins.
     pub after: Stamp,
-    /// The transaction of the program of which a phase is run, where a store may be told which of
-    /// them conflict; none for what the runtime does for itself, and behind a worker.
+    /// The program's transaction whose phase is run, for stores that are told which transactions
+    /// conflict; `None` for the runtime's own transactions, and behind a worker.
     #[serde(skip)]
     pub transaction: Option<Name>,
 }
@@ -314,24 +313,24 @@ pub enum StoreError {
     Conflict,
     /// The store cannot be reached, or cannot serve now.
     Unavailable {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The commit may or may not have taken effect; ask [`DataStore::outcome`].
     Unknown {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Under which id to ask.
+        /// The id under which to ask.
         id: Option<TransactionId>,
     },
-    /// The replica has not yet seen what the session has: the same again will succeed, once that
+    /// The replica has not yet seen the session's state. The same request will succeed once that state
     /// has reached it.
     Behind {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Which replica.
+        /// The replica.
         replica: Name,
     },
     /// Objects that the commit writes have witness rows that it does not know. Nothing was
@@ -340,17 +339,17 @@ pub enum StoreError {
         /// All rows of the objects that it writes, and of the whole store.
         rows: Vec<WitnessRow>,
     },
-    /// The store says no, and will say no again: a bound exceeded, data of another program, a
-    /// replica that is not there.
+    /// The store refuses, and would refuse again: a bound exceeded, data of another program, a
+    /// replica that does not exist.
     Refused {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A rule that the database keeps about its own data does not allow the write. Nothing was written.
     Violated {
-        /// Which store.
+        /// The store.
         store: Name,
         /// The rule.
         violation: Box<Violation>,

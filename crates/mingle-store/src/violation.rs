@@ -25,18 +25,18 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// A rule of this kind, of which nothing more is known.
+    /// Creates a violation of this kind, of which nothing more is known.
     pub fn of(kind: ViolationKind, message: impl Into<String>) -> Self {
         Self { kind, constraint: None, table: None, column: None, message: message.into() }
     }
 
-    /// A value that a column cannot hold.
+    /// Creates the violation for a value that a column cannot hold.
     pub fn range(column: impl Into<String>, message: impl Into<String>) -> Self {
         Self { column: Some(column.into()), ..Self::of(ViolationKind::Range, message) }
     }
 }
 
-/// Why an adapter does not do what it is asked to.
+/// The reason why an adapter refuses a request.
 ///
 /// # Examples
 ///
@@ -48,14 +48,14 @@ impl Violation {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The request is none that the store can do.
+    /// The store cannot do the request.
     Plain(String),
-    /// It breaks a rule of the database.
+    /// The request breaks a rule of the database.
     Broken(Box<Violation>),
 }
 
 impl Refusal {
-    /// The error of a store.
+    /// Returns this refusal as the error of a store.
     pub fn at(self, store: Name) -> StoreError {
         match self {
             Self::Plain(reason) => StoreError::Refused { store, reason },
@@ -63,7 +63,7 @@ impl Refusal {
         }
     }
 
-    /// Why, in words.
+    /// Returns the reason in words.
     pub fn reason(&self) -> &str {
         match self {
             Self::Plain(reason) => reason,
@@ -71,7 +71,7 @@ impl Refusal {
         }
     }
 
-    /// The same with words in front, such as where it happened.
+    /// Returns the refusal with `place` in front of its words.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         match self {
@@ -83,7 +83,7 @@ impl Refusal {
         }
     }
 
-    /// The same of a table, where no other is known.
+    /// Returns the refusal with this table, unless it names a table already.
     #[must_use]
     pub fn of_table(self, table: &str) -> Self {
         match self {
@@ -123,29 +123,29 @@ impl fmt::Display for Refusal {
 /// The kind of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ViolationKind {
-    /// Values that are there once at most.
+    /// Values that may occur at most once.
     Unique,
     /// Rows that exclude each other.
     Exclusion,
-    /// A reference to a row that must be there.
+    /// A reference to a row that must exist.
     ForeignKey,
-    /// A condition that each row meets.
+    /// A condition that each row must meet.
     Check,
-    /// A value that must be there.
+    /// A value that must not be missing.
     NotNull,
-    /// A value that its column cannot hold: a number out of range, a text that is too long, a time that is too fine,
-    /// a text that is none of the type's.
+    /// A value that its column cannot hold: a number out of range, a text that is too long, a time that is too fine, or
+    /// a text that is no value of the column's type.
     Range,
     /// An error that a trigger or a function raised.
     Raised,
-    /// A policy that says which rows are seen and written.
+    /// A policy that limits which rows are seen and written.
     Policy,
-    /// A row that was to be written and was not, though no statement failed: a trigger or a rule kept it from being.
+    /// A row that was not written, though no statement failed: a trigger or a rule prevented it.
     Unwritten,
 }
 
 impl ViolationKind {
-    /// A short stable name for machines.
+    /// Returns a short stable name for programs.
     ///
     /// # Examples
     ///
@@ -166,7 +166,7 @@ impl ViolationKind {
         }
     }
 
-    /// True if the write conflicts with other data, and would be allowed without that; false if the
+    /// True if the write conflicts with other data, and would be allowed without that data; false if the
     /// written values are wrong by themselves.
     pub fn is_conflict(self) -> bool {
         matches!(self, Self::Unique | Self::Exclusion | Self::ForeignKey)

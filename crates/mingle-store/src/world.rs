@@ -1,7 +1,7 @@
-//! The world that a runtime and its stores live in.
+//! The world in which a runtime and its stores run.
 //!
-//! Clock, sleeping, randomness and tasks come from here and from nowhere else, so that a
-//! simulator can put its own in their place.
+//! Clock, sleeping, randomness and tasks come only from here, so that a simulator can replace
+//! them.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -48,7 +48,7 @@ pub trait World: Send + Sync {
     /// The time of day.
     fn now(&self) -> Time;
 
-    /// Time since some fixed moment; never goes back.
+    /// Returns the time since some fixed moment; it never goes back.
     fn elapsed(&self) -> Duration;
 
     /// Returns after this long.
@@ -57,17 +57,17 @@ pub trait World: Send + Sync {
     /// Sixty-four random bits.
     fn random(&self) -> u64;
 
-    /// Runs a task to its end, whoever awaits it or not.
+    /// Runs a task to its end, even if its caller does not await it.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 
-    /// Whether the task that asks runs where tasks are spawned. What need not go on without it may
-    /// then run within it; where nobody can tell, it may not.
+    /// True if the calling task runs where tasks are spawned. Work that may end with the calling task can
+    /// then run within it. A world that cannot tell returns false.
     fn is_here(&self) -> bool {
         false
     }
 
-    /// Lets other tasks run, and returns once the task that asks may compute on. A task that computes for
-    /// long asks before each further slice, and drops the answer at the end of that slice.
+    /// Lets other tasks run, and returns once the calling task may continue to compute. A task that
+    /// computes for long calls this before each further slice, and drops the returned turn at the end of that slice.
     fn turn(&self) -> BoxFuture<'static, Turn> {
         Box::pin(async {
             yield_once().await;
@@ -75,7 +75,7 @@ pub trait World: Send + Sync {
         })
     }
 
-    /// Runs work that may block on a disk where it holds up no other task; returns when it is
+    /// Runs work that may block on a disk, without delaying other tasks; returns when it is
     /// done.
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
 }

@@ -1,4 +1,4 @@
-//! Stores as an attempt meets them that runs on behalf of another process.
+//! Stand-ins for the other stores during an attempt that runs on behalf of another process.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::wrap::layer::{Layer, Layered};
 use mingle_store::{BoxFuture, Capabilities, DataStore, Outcome, Session, StoreError, Transaction};
 
-/// A store that is not here: what it can do is known, as the sender knows it, and nothing more.
+/// A store that this process cannot reach: it only reports the sender's knowledge of it.
 pub(super) struct Elsewhere {
     pub(super) capabilities: Capabilities,
     pub(super) everywhere: Stamp,
@@ -19,7 +19,7 @@ impl Elsewhere {
         StoreError::Unavailable { store: self.capabilities.store.clone(), reason }
     }
 
-    /// A store of which the sender knows nothing.
+    /// The capabilities of a store about which the sender knows nothing.
     pub(super) fn nowhere(store: Name) -> Capabilities {
         Capabilities {
             store,
@@ -61,7 +61,8 @@ impl DataStore for Elsewhere {
     }
 }
 
-/// Between worker and sender answers can be lost, wherever the store is.
+/// A layer that declares that answers can be lost: between worker and sender they can, wherever
+/// the store is.
 #[derive(Clone)]
 struct Distant;
 
@@ -71,7 +72,7 @@ impl Layer for Distant {
     }
 }
 
-/// The store, of which commits are asked for by their ids.
+/// The store as a layer that always asks for the outcome of a commit by its id.
 pub(super) fn here(store: Arc<dyn DataStore>) -> Arc<dyn DataStore> {
     if store.capabilities().may_lose_answers {
         return store;

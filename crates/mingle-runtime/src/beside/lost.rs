@@ -1,8 +1,8 @@
 //! Attempts whose answer was lost between worker and sender.
 //!
-//! The worker keeps its answers for a while, and whoever carries the attempt asks for them. So what
-//! is lost for good here is rare: the worker has ended meanwhile. What came of the attempt is then
-//! asked of the store.
+//! The worker keeps its answers for a while, and the process that carries the attempt asks for
+//! them. An answer is lost for good only if the worker has ended meanwhile, which is rare. This
+//! process then asks the store for the outcome of the attempt.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::runtime::Runtime;
 use crate::transaction::{Begun, Execution};
 
 impl Runtime {
-    /// What follows when nobody says what came of an attempt.
+    /// Continues after an attempt whose outcome the worker does not report.
     pub(super) async fn lost(
         &self,
         execution: &mut Execution,
@@ -28,12 +28,12 @@ impl Runtime {
     ) -> Result<Step, Error> {
         let name = self.name_at(store);
         if execution.begun.is_some() {
-            // Its commit witness says whether it has committed.
+            // The commit witness of the phase says whether the phase has committed.
             return Err(Error::Store(StoreError::Unknown { store: name, id: execution.id }));
         }
         let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
         if execution.plan.phases[index].mode == Mode::Read && !is_isolated {
-            // It has read, or has not.
+            // It makes no difference whether it has read.
             return Err(Error::Store(StoreError::Conflict));
         }
         // From here on the transaction may stand under that id.
@@ -44,7 +44,7 @@ impl Runtime {
             return Err(Error::Unknown { store: name, id: Some(lent) });
         };
         if is_isolated && execution.plan.first_write.is_none_or(|first| index < first) {
-            // It has read in isolation, and what it read is not known.
+            // It has read in isolation, and the values that it read are not known.
             execution.left.maybe.insert(store);
             return Ok(Step::StartOver);
         }
@@ -61,7 +61,7 @@ impl Runtime {
         self.restore(execution, (index, store), control, lent).await
     }
 
-    /// Whether a commit took effect; none if the store does not say until the deadline.
+    /// Asks the store for the outcome of a commit; `None` if the store gives none before the deadline.
     async fn outcome_of(&self, store: usize, id: TransactionId, until: Duration) -> Option<bool> {
         let mut attempts = 1;
         loop {
@@ -80,7 +80,7 @@ impl Runtime {
         }
     }
 
-    /// It has committed: goes on from its intent, if it has one.
+    /// Continues a transaction that has committed from its intent, if it has one.
     async fn restore(
         &self,
         execution: &mut Execution,
@@ -96,7 +96,7 @@ impl Runtime {
         self.leaves_witnesses(execution, index, store, &mut left);
         execution.left = left;
         let Some((intent, _)) = found else {
-            // It needed none, or others have finished it. What it has recorded is not known.
+            // It needed no intent, or others have finished it. The values it recorded are not known.
             let is_last = index + 1 == execution.plan.phases.len();
             if execution.plan.result.is_some() || !is_last {
                 return Err(Error::ResultGone { id: Some(id) });
@@ -119,7 +119,7 @@ impl Runtime {
         Ok(Step::Done)
     }
 
-    /// What a session has written it has seen.
+    /// Adds the transaction's own writes at the store to the state that its session has seen.
     async fn saw_own(&self, execution: &mut Execution, store: usize, deadline: Duration) {
         let replica = self.replica_at(store, execution.replica.as_ref());
         if let Some(committed) = self.committed_unseen(store, replica.as_ref(), deadline).await {

@@ -1,4 +1,4 @@
-//! Running the attempts of others.
+//! Running the attempts of other processes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -34,34 +34,34 @@ impl fmt::Display for NoAttempt {
 
 impl std::error::Error for NoAttempt {}
 
-/// Stands beside a store, and runs there what others send.
+/// A worker's runner: it stands beside a store and runs the attempts that other processes send.
 ///
-/// It bounds steps and memory of every phase, whatever its sender says of it. What a phase needs
-/// beyond that its sender runs itself, if the transaction has written already, and else refuses.
+/// It bounds steps and memory of every phase, whichever bounds the sender names. If a phase exceeds them,
+/// the sender runs it itself if the transaction has already written, and otherwise refuses it.
 pub struct Beside {
     store: Arc<dyn DataStore>,
     world: Arc<dyn World>,
-    /// Deadline, steps, bytes and waiting are the most that an attempt may ask for.
+    /// Upper bounds of the deadline, steps, bytes and worklist that an attempt may ask for.
     settings: Settings,
-    /// Programs whose texts the store keeps.
+    /// Programs whose texts are already kept in the store.
     kept: Mutex<BTreeSet<ProgramHash>>,
 }
 
 impl Beside {
-    /// Beside this store, with bounds on the deadline, the steps, the memory and the worklist of an
-    /// attempt.
+    /// Creates a runner beside this store, with bounds on the deadline, the steps, the memory and the
+    /// worklist of an attempt.
     pub fn new(store: Arc<dyn DataStore>, world: Arc<dyn World>, settings: Settings) -> Self {
         Self { store: here(store), world, settings, kept: Mutex::default() }
     }
 
-    /// The store, as those see it who send attempts: answers of it can be lost.
+    /// The store as senders of attempts see it: its answers can be lost.
     pub fn store(&self) -> &Arc<dyn DataStore> {
         &self.store
     }
 
-    /// Runs an attempt, of a program whose declarations are the store's, for a client whose callers may call what
-    /// `admission` says; without it, all. It is not to be dropped
-    /// before it has ended, or nobody knows what came of it.
+    /// Runs an attempt of a program that declares this store, for a client whose callers may call the
+    /// transactions that `admission` allows; without an `admission`, all transactions. If the future is
+    /// dropped before it has ended, the attempt's outcome is unknown.
     ///
     /// # Errors
     ///
@@ -69,15 +69,15 @@ impl Beside {
     ///
     /// # Panics
     ///
-    /// May panic where what is sent along does not fit the phase, such as values of other types in
-    /// the place of what earlier phases have recorded: it belongs into a task of its own.
+    /// May panic if the sent values do not fit the phase, for example if recorded values of earlier
+    /// phases have other types. Run it in a task of its own.
     pub async fn run(
         &self,
         program: &Arc<Program>,
         attempt: &[u8],
         admission: Option<&dyn Admission>,
     ) -> Result<Vec<u8>, NoAttempt> {
-        // Decoding what is large takes a turn of computation.
+        // Decoding a large attempt takes a turn of computation.
         let is_large = attempt.len() > BESIDE_INLINE_BYTES_MAX;
         let turn = if is_large { Some(self.world.turn().await) } else { None };
         let attempt: Attempt = decode(attempt).map_err(|_| {
@@ -118,7 +118,7 @@ impl Beside {
         Ok(plan.clone())
     }
 
-    /// A runtime of which only this store is here.
+    /// Creates a runtime in which this store is the only reachable one.
     fn runtime(&self, program: &Arc<Program>, attempt: &Attempt) -> Arc<Runtime> {
         let declared = program.checked.stores.iter().zip(&attempt.stores);
         let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
@@ -181,7 +181,7 @@ impl Beside {
         let mut tries = tries_of(&attempt);
         let mut execution = execution(program, runtime.hash, &plan, attempt, site);
         let deadline = self.world.elapsed().saturating_add(runtime.settings.deadline);
-        // What has begun has to be finished; steps are bounded here all the same.
+        // A transaction that has begun must be finished; steps are bounded here all the same.
         let may_end = execution.begun.is_none();
         let control = Control::without_caller(deadline, runtime.settings.deadline, may_end);
         let (mut report, mut end, mut tried_so_often) = (PhaseReport::default(), End::Again, 0);
@@ -198,7 +198,7 @@ impl Beside {
                 && runtime.own().origin() == lent.origin
                 && self.world.elapsed() < deadline;
             end = match attempted {
-                // What was learned is of use at once: nobody else is needed for that.
+                // The worker can use the learned rows at once, without asking the sender.
                 Err(Error::Store(StoreError::Witnessed { rows })) if may_go_on => {
                     runtime.stats.count(Counted::Witnessed);
                     tries.rows.extend(rows);
@@ -249,7 +249,7 @@ impl Beside {
     }
 }
 
-/// What its sender has learned from earlier attempts.
+/// Returns the tries with the facts that the sender has learned from earlier attempts.
 fn tries_of(attempt: &Attempt) -> Tries {
     let mut tries = Tries::default();
     tries.look = attempt.look;
@@ -259,7 +259,7 @@ fn tries_of(attempt: &Attempt) -> Tries {
     tries
 }
 
-/// The transaction as its sender has it.
+/// Rebuilds the transaction as the sender has it.
 fn execution(
     program: &Arc<Program>,
     hash: ProgramHash,
@@ -314,7 +314,7 @@ fn after(
         rows: names(&left.rows),
         seen: left.seen.clone(),
     };
-    // Only what this phase has added: queues are recorded whole, by one phase each.
+    // Only the values that this phase has added: each queue is recorded whole, by one phase.
     let recorded = execution.recorded.queues().iter().enumerate().map(|(queue, values)| {
         if before.get(queue) == Some(values) { Vec::new() } else { values.clone() }
     });

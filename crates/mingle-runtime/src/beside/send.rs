@@ -1,4 +1,4 @@
-//! An attempt on its way to whoever stands beside the store, and what the answer changes here.
+//! Sending an attempt to the worker beside a store, and applying the answer to the execution here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,16 +21,16 @@ use crate::stats::Counted;
 use crate::transaction::{Begun, Execution};
 
 impl Runtime {
-    /// Who runs an attempt at a store, if that is not this runtime itself.
+    /// The worker that runs an attempt at a store, or `None` if this runtime runs it itself.
     pub(crate) fn worker_for(&self, store: usize, tries: &Tries) -> Option<&dyn Worker> {
-        // Planted faults are faults of the code here.
+        // Planted faults change the code of this process only.
         let is_whole =
             self.planted == Planted::None && self.mutation == mingle_lang::split::Mutation::None;
         let is_sent = is_whole && !tries.in_pieces && !tries.recomputes;
         self.stores[store].worker().filter(|_| is_sent)
     }
 
-    /// Runs a phase once, beside its store.
+    /// Runs a phase once, at the worker beside its store.
     pub(crate) async fn attempt_beside(
         &self,
         worker: &dyn Worker,
@@ -44,7 +44,7 @@ impl Runtime {
         let is_isolated = plan.isolated && plan.phases.len() > 1;
         let may_decide =
             !execution.has_written && (plan.phases[index].mode == Mode::Write || is_isolated);
-        // Once it is on its way nobody here can stop it.
+        // Once it is sent, this process cannot stop it.
         let shared = control.shared.filter(|_| may_decide);
         if shared.is_some_and(|shared| !shared.begin_commit()) {
             return Err(Error::Cancelled);
@@ -81,7 +81,7 @@ impl Runtime {
             Err(error) => Err(Error::Store(error)),
         };
         if execution.id != Some(lent) {
-            // Lent for nothing.
+            // The lent id was not used.
             self.is_over(lent, Left::default());
         }
         if let Some(shared) = shared.filter(|_| !execution.has_written) {
@@ -107,7 +107,7 @@ impl Runtime {
         let phase = &execution.plan.phases[index];
         let endorsed = phase.store.and_then(|store| execution.endorsed.get(&store));
         let begun = execution.begun.as_ref();
-        // What is out of date is asked for again meanwhile.
+        // Asks again for stamps that are out of date, while the attempt runs.
         self.unseen_somewhere(&execution.worklist, store, &BTreeSet::new());
         Attempt {
             store: self.name_at(store),
@@ -159,7 +159,7 @@ impl Runtime {
         known.collect()
     }
 
-    /// Does here what an attempt that ran elsewhere has come to.
+    /// Applies the outcome of an attempt at a worker to the execution.
     async fn take_up(
         &self,
         execution: &mut Execution,
@@ -195,11 +195,11 @@ impl Runtime {
                     return Err(self.unreadable_answer(store));
                 }
                 self.fix_as(execution, index, std::future::ready(Ok(fixed))).await?;
-                // The next attempt looks for what stands fixed: this, or somebody else's.
+                // The next attempt looks for the fixed answers: these, or those of another process.
                 Ok(Step::Again)
             }
             End::Failed(Error::Limit(why)) if execution.has_written => {
-                // What is committed has to be finished, whatever the worker allows.
+                // A committed transaction must be finished, even beyond the worker's bounds.
                 tracing::debug!(%why, "a phase is run from here instead");
                 tries.in_pieces = true;
                 Ok(Step::Again)
@@ -227,7 +227,7 @@ impl Runtime {
             }
             execution.id = None;
         } else {
-            // It is the one that was lent, or none.
+            // The worker returns the lent id, or none.
             execution.id = had_id.or(after.id.filter(|id| *id == lent));
         }
         execution.time = after.time;

@@ -1,4 +1,4 @@
-//! An attempt on its way to a worker, and what came of it on its way back.
+//! The messages that carry an attempt to a worker, and its outcome back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,33 +37,33 @@ pub(crate) struct Attempt {
     pub(crate) digest: [u8; 32],
     /// The transaction's id, if it has one.
     pub(crate) id: Option<TransactionId>,
-    /// That id, or the one that it has if it turns out to need one.
+    /// The id that the transaction has or, if it turns out to need one, gets.
     pub(crate) lent: TransactionId,
-    /// What was read of this store before an endorsement.
+    /// The reads of this store before an endorsement, with their answers.
     pub(crate) endorsed: Vec<(Read, Data)>,
     pub(crate) is_helper: bool,
     pub(crate) chain: Vec<TransactionId>,
-    /// What earlier attempts have learned.
+    /// The facts that earlier attempts have learned, up to `fixed` (see `Tries`).
     pub(crate) look: bool,
     pub(crate) rows: Vec<WitnessRow>,
     pub(crate) elsewhere: Option<Name>,
     pub(crate) fixed: Option<Fixed>,
-    /// The program's stores, in its order; none where the sender has no such store.
+    /// The program's stores, in its order; `None` where the sender has no such store.
     pub(crate) stores: Vec<Option<Known>>,
-    /// What the sender knows to be later than all that it has seen, where writes bear timestamps.
+    /// A time that the sender knows to be later than all that it has seen, for stores whose writes bear timestamps.
     pub(crate) latest: u64,
     pub(crate) bounds: Bounds,
 }
 
-/// What the sender knows of a store.
+/// The sender's knowledge of a store.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) capabilities: Capabilities,
-    /// What all its replicas have seen.
+    /// The stamp that all its replicas have seen.
     pub(crate) everywhere: Option<Stamp>,
 }
 
-/// What the sender bounds.
+/// The sender's bounds of an attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Bounds {
     pub(crate) within: Duration,
@@ -73,16 +73,16 @@ pub(crate) struct Bounds {
     pub(crate) tracking: bool,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Attempted {
     pub(crate) end: End,
     pub(crate) after: After,
-    /// By [`crate::stats::Counted`].
+    /// The counts by event, in the order of [`crate::stats::Counted`].
     pub(crate) stats: Vec<u64>,
 }
 
-/// How an attempt ended.
+/// The ways in which an attempt can end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum End {
     Done,
@@ -90,26 +90,26 @@ pub(crate) enum End {
     StartOver,
     Again,
     Wait(Vec<(TransactionId, Awaited)>),
-    /// The answers are to be fixed first, in the transaction's intent.
+    /// The answers must first be fixed in the transaction's intent.
     Fix(Fixed),
     Failed(Error),
 }
 
-/// What an attempt has changed of its transaction.
+/// The changes of an attempt to its transaction.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct After {
     pub(crate) id: Option<TransactionId>,
-    /// The origin met its fence.
+    /// The origin has met its fence.
     pub(crate) is_fenced: bool,
-    /// The id that was lent never commits.
+    /// The lent id never commits.
     pub(crate) is_spent: bool,
-    /// How often it was tried.
+    /// The number of tries.
     pub(crate) tried: u32,
     pub(crate) time: u64,
     pub(crate) has_written: bool,
     pub(crate) has_begun: bool,
     pub(crate) worklist: Worklist,
-    /// What the phase has recorded, by queue.
+    /// The values that the phase has recorded, by queue.
     pub(crate) recorded: Vec<Vec<Value>>,
     pub(crate) result: Option<Value>,
     pub(crate) endorsed: Option<Vec<(Read, Data)>>,
@@ -121,7 +121,7 @@ pub(crate) struct After {
     pub(crate) was_done: bool,
 }
 
-/// What a transaction leaves at its stores, by their names.
+/// The traces that a transaction leaves at its stores, by the stores' names.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Left {
     pub(crate) intent: Option<Name>,

@@ -1,6 +1,6 @@
-//! Each read, then each write of the same field by another transaction. If what was read is no longer
-//! so, the two are in an order; where the other one has read what the first then writes, they are in
-//! the other order too, so that must be a conflict.
+//! Each read, then each write of the same field by another transaction. If the answer of the read is no
+//! longer valid, the two have an order; if the other transaction has read data that the first then writes,
+//! they also have the other order, so that must be a conflict.
 
 use mingle_model::Value;
 
@@ -15,7 +15,7 @@ fn text(text: &str) -> Value {
     Value::from(text)
 }
 
-/// What the object is before each pair.
+/// The writes that prepare the object before each pair.
 fn before() -> Vec<Write> {
     vec![
         Write::Delete(thing("x")),
@@ -66,7 +66,7 @@ fn writes() -> Vec<Write> {
     ]
 }
 
-/// Whether a write is one of what is read, or of the whole object.
+/// True if a write changes the part that is read, or the whole object.
 fn may_change(write: &Write, read: &Read) -> bool {
     let (Write::Assign(written, _)
     | Write::Add(written, _)

@@ -13,7 +13,7 @@ use crate::store::{StoreError, StoreOperation};
 tests![commands_that_name_the_stores_own_rows_are_refused];
 
 /// A command that would write the runtime's rows, or objects past their versions, is refused when the store is
-/// opened or when it runs; what is kept stays as it was.
+/// opened or when it runs; the stored data stays as it was.
 async fn commands_that_name_the_stores_own_rows_are_refused(bench: &Bench<'_>) -> Checked {
     let id = TransactionId { origin: mingle_model::Origin(5), sequence: 1 };
     let record = RecordKey::of(RecordKind::Witness, id, 0);

@@ -10,7 +10,7 @@ use crate::operation::{Address, Data, Read, Write};
 
 tests![hostile_texts_are_kept_as_they_are];
 
-/// What ends names, texts, comments or statements somewhere, or stands for something there.
+/// Pieces of text that end names, texts, comments or statements in some language, or have a special meaning there.
 pub const PIECES: [&str; 34] = [
     "\"",
     "'",

@@ -1,5 +1,5 @@
-//! What serializable stores must not allow. Each test lets two transactions overlap in the way
-//! that the anomaly needs; both must not succeed, or what they read must fit an order.
+//! Anomalies that serializable stores must not allow. Each test lets two transactions overlap in the way
+//! that the anomaly needs; at most one may succeed, or their reads must fit an order.
 
 use mingle_model::Value;
 
@@ -26,7 +26,7 @@ tests![
     random_transfers_keep_the_total,
 ];
 
-/// Whether a commit took effect; anything but a conflict is an error.
+/// True if a commit took effect; any error but a conflict is passed on.
 async fn try_commit(transaction: Box<dyn Transaction>, writes: Vec<Write>) -> Result<bool, Wrong> {
     match transaction.commit(commit(writes)).await {
         Ok(_) => Ok(true),
@@ -52,7 +52,7 @@ async fn overlap(bench: &Bench<'_>, reads: [Read; 2], writes: [Write; 2], what: 
     Ok(())
 }
 
-/// What was read before them is validated with them, and they are in nobody's way afterwards.
+/// The earlier reads are validated with the last ones, and none of them blocks a later transaction.
 async fn last_reads_end_their_transaction(bench: &Bench<'_>) -> Checked {
     let (x, y) = (at("x", NUMBER), at("y", NUMBER));
     let write = |address: &_, n| Write::Assign(Clone::clone(address), Value::Int(n));
@@ -188,7 +188,7 @@ async fn disjoint_units_do_not_conflict(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Whoever overwrites must have seen the witness rows of what it overwrites.
+/// A transaction that overwrites a write must have seen its witness rows.
 async fn no_overwriting_past_a_witness_row(bench: &Bench<'_>) -> Checked {
     let row = witness_row(Some("o"), 1);
     let write = |n| Write::Assign(at("o", NUMBER), Value::Int(n));

@@ -1,6 +1,6 @@
 //! The suite that every adapter must pass.
 //!
-//! An adapter implements [`Factory`] and calls [`run`] in a test of its own, in whatever executor
+//! An adapter implements [`Factory`] and calls [`run`] in a test of its own, in any executor
 //! it needs:
 //!
 //! ```no_run
@@ -12,7 +12,7 @@
 //! # }
 //! ```
 //!
-//! Transactions overlap in one task, step by step, so what goes wrong goes wrong each time.
+//! Transactions overlap in one task, step by step, so a failure occurs each time.
 //! Randomness comes from fixed seeds, which failures name. The suite opens a new store for each
 //! test, with [`schema::store_schema`].
 
@@ -47,12 +47,12 @@ pub trait Factory: Send + Sync {
     /// The level that its stores give.
     fn level(&self) -> Level;
 
-    /// A new, empty store. If it has replicas, they are at least three, and what is written at
-    /// one reaches the others only by [`Factory::deliver`] and [`Factory::step`].
+    /// Opens a new, empty store. If it has replicas, they are at least three, and writes at
+    /// one reach the others only by [`Factory::deliver`] and [`Factory::step`].
     fn open(&self, schema: StoreSchema) -> BoxFuture<'_, Arc<dyn DataStore>>;
 
-    /// Whether replicas are apart as [`Factory::open`] says. Where they are not, as with servers
-    /// that replicate in their own time, tests that rely on it are left out.
+    /// True if replicas are apart as [`Factory::open`] says. Where they are not, as with servers
+    /// that replicate on their own schedule, tests that rely on it are left out.
     fn is_apart(&self) -> bool {
         true
     }
@@ -74,8 +74,8 @@ pub trait Factory: Send + Sync {
         Vec::new()
     }
 
-    /// Opens once more what an open store keeps, with another schema; why it cannot be opened. Needed where
-    /// [`Factory::own_bodies`] gives some.
+    /// Opens the data of an open store once more, with another schema; an error gives the reason why it cannot be
+    /// opened. Needed where [`Factory::own_bodies`] returns some.
     fn open_again(
         &self,
         store: &Arc<dyn DataStore>,
@@ -104,11 +104,11 @@ pub trait Factory: Send + Sync {
 pub struct Failure {
     /// The test's name.
     pub test: &'static str,
-    /// What was expected and what was found.
+    /// The expected and the actual result.
     pub message: String,
 }
 
-/// What the suite found.
+/// The results of the suite.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Tests that passed.
@@ -131,7 +131,7 @@ impl Report {
     }
 }
 
-/// What a test found wrong.
+/// The failure that a test found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wrong(String);
 
@@ -154,7 +154,7 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// Fails the test unless something is what it should be.
+/// Fails the test unless two values are equal.
 macro_rules! ensure_eq {
     ($found:expr, $expected:expr, $($message:tt)+) => {{
         let (found, expected) = (&$found, &$expected);

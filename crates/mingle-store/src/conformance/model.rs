@@ -1,4 +1,4 @@
-//! What a store does, in the plainest way: one copy, one transaction after another.
+//! A model of a store, in the plainest way: one copy, one transaction after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ impl Model {
         }
     }
 
-    /// What a read gives.
+    /// Returns the answer to a read.
     ///
     /// # Panics
     ///

@@ -30,7 +30,7 @@ async fn the_outcome_of_a_commit_is_known(bench: &Bench<'_>) -> Checked {
     bench.begin().await?.commit(add(1)).await?;
     let committed = bench.store.outcome(id(1)).await?;
     ensure_eq!(committed, Outcome::Committed, "the outcome of a commit");
-    // The outcome stays what it was said to be, and ids that differ in little are different.
+    // The outcome stays as first reported, and ids that differ slightly are different.
     for _ in 0..2 {
         let unheard = bench.store.outcome(id(2)).await?;
         ensure_eq!(unheard, Outcome::NotCommitted, "the outcome of no commit");

@@ -1,4 +1,4 @@
-//! Records, and what a commit may demand of them.
+//! Records, and the conditions that a commit may set for them.
 
 use mingle_model::{Origin, TransactionId, Value, Version};
 
@@ -65,7 +65,7 @@ fn guarded(guards: &[Guard], writes: Vec<Write>) -> Commit {
     Commit { writes, guards: guards.to_vec(), ..Commit::default() }
 }
 
-/// What replica `replica` has of a record.
+/// Returns the value of a record at replica `replica`.
 async fn found(bench: &Bench<'_>, replica: usize, key: RecordKey) -> Result<Option<Bytes>, Wrong> {
     match bench.data_at(replica, Read::Record(key)).await? {
         Data::Record(found) => Ok(found),
@@ -257,7 +257,7 @@ async fn of_racing_commits_with_one_guard_one_takes_effect(bench: &Bench<'_>) ->
     Ok(())
 }
 
-/// Whether a commit at a replica with this guard takes effect.
+/// True if a commit at a replica with this guard takes effect.
 async fn holds(bench: &Bench<'_>, replica: usize, guard: &Guard) -> Result<bool, Wrong> {
     let transaction = bench.begin_at(replica).await?;
     match transaction.commit(guarded(std::slice::from_ref(guard), Vec::new())).await {
@@ -351,8 +351,8 @@ async fn what_was_read_must_not_change_before_guards_are_judged(bench: &Bench<'_
     Ok(())
 }
 
-/// A commit with guards, of a transaction that has read a record which somebody else then changed: a conflict whether
-/// its guards hold or not, on the same record or on another, and nothing is written.
+/// A commit with guards, of a transaction that has read a record which another one then changed, is a conflict:
+/// whether its guards hold or not, on the same record or on another. Nothing is written.
 async fn guards_do_not_hide_that_a_record_has_changed(bench: &Bench<'_>) -> Checked {
     let floor_key = RecordKey::of_origin(RecordKind::Floor, Origin(1));
     bench.write(vec![Write::Record(floor_key.clone(), floor(5)), put(50, "there")]).await?;

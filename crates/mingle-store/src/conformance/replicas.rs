@@ -1,7 +1,7 @@
-//! What replicas may and must do: views of their own, merging, convergence, causality.
+//! Properties that replicas may and must have: views of their own, merging, convergence, causality.
 //!
-//! "Apart" means that nothing is delivered in between, so what is written at different replicas
-//! is concurrent.
+//! "Apart" means that nothing is delivered in between, so writes at different replicas
+//! are concurrent.
 
 use mingle_model::Value;
 
@@ -42,7 +42,7 @@ fn data(answers: Vec<Answer>) -> Vec<Data> {
     answers.into_iter().map(|answer| answer.data).collect()
 }
 
-/// What all replicas read, which must be the same.
+/// Returns the answers of all replicas, which must be the same.
 async fn everywhere(bench: &Bench<'_>, reads: &[Read], what: &str) -> Result<Vec<Data>, Wrong> {
     let first = data(bench.read_at(0, reads).await?);
     for replica in 1..bench.replicas().len() {
@@ -332,7 +332,7 @@ async fn what_is_on_its_way_survives_a_restart(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// One replica counts up; a second copies what it sees; whoever sees the copy sees the original.
+/// One replica counts up; a second copies the value that it sees; each replica that sees the copy sees the original.
 async fn effects_come_after_their_causes(bench: &Bench<'_>) -> Checked {
     let (original, copy) = (at("original", NUMBER), at("copy", NUMBER));
     let number = |data: Data| match data {

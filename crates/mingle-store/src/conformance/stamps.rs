@@ -1,4 +1,4 @@
-//! What replicas have seen, and sessions that move from one to another.
+//! The states that replicas have seen, and sessions that move from one replica to another.
 
 use mingle_model::{Level, Stamp, Value};
 
@@ -32,7 +32,7 @@ fn read() -> [Read; 1] {
 
 async fn a_store_without_stamps_asks_for_none(bench: &Bench<'_>) -> Checked {
     let is_causal = bench.store.capabilities().level == Level::Causal;
-    // What was seen at one store of an engine says what all of them have.
+    // A stamp seen at one store of an engine holds for all stores of the engine.
     let is_shared = bench.store.engine().is_some();
     // One that is linearizable only for some of its transactions counts for the others.
     let is_partly = bench.store.capabilities().level == Level::Linearizable

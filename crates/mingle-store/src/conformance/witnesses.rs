@@ -1,4 +1,4 @@
-//! Witness rows: who meets them, who must know them, and their end.
+//! Witness rows: the transactions that meet them, those that must know them, and their end.
 
 use mingle_model::{RowKind, Stamp, TransactionId, Value, WitnessRow};
 
@@ -53,7 +53,7 @@ fn witnessed(rows: &[WitnessRow]) -> Result<(), StoreError> {
     Err(StoreError::Witnessed { rows: rows.to_vec() })
 }
 
-/// What a commit gives; rows in an error in order.
+/// Returns the result of a commit; the rows in an error are sorted.
 async fn outcome(bench: &Bench<'_>, commit: Commit) -> Result<Result<(), StoreError>, Wrong> {
     Ok(sorted(bench.begin().await?.commit(commit).await.map(|_| ())))
 }

@@ -132,7 +132,7 @@ async fn zeros_keep_their_sign_in_what_is_only_kept(bench: &Bench<'_>) -> Checke
         let entry = Read::Entry(at(key, MARKS), Value::from("m"));
         reads_as(bench, entry, kept(), "a value of a map").await?;
     }
-    // What was there is replaced by a value that is equal.
+    // The old value is replaced by an equal one.
     for (before, after) in [(0.0, -0.0), (-0.0, 0.0)] {
         for zero in [before, after] {
             bench

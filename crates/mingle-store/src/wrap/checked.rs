@@ -1,7 +1,7 @@
-//! A store that takes nothing which does not fit its declarations.
+//! A store that refuses all that does not fit its declarations.
 //!
-//! Stores trust the runtime, which runs checked programs. Where reads and writes come over a network
-//! they are looked at first.
+//! Stores trust the runtime, which runs checked programs. If reads and writes come over a network,
+//! this wrapper checks them first.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::store::{
 };
 use crate::world::BoxFuture;
 
-/// A store, and what it declares.
+/// A store with its declarations.
 pub struct CheckedStore {
     inner: Arc<dyn DataStore>,
     schema: Arc<StoreSchema>,
@@ -139,7 +139,7 @@ impl StoreSchema {
         }
     }
 
-    /// Whether a read fits what is declared.
+    /// True if a read fits the declarations.
     fn fits_read(&self, read: &Read) -> bool {
         let is = |address, fits: fn(&FieldType) -> bool| self.is_field(address, fits);
         match read {
@@ -168,7 +168,7 @@ impl StoreSchema {
         }
     }
 
-    /// Whether a write fits what is declared.
+    /// True if a write fits the declarations.
     fn fits_write(&self, write: &Write) -> bool {
         match write {
             Write::Create(object) | Write::Delete(object) => self.is_object(object),

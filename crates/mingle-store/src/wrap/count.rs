@@ -7,7 +7,7 @@ use super::layer::{Layer, Layered, Request, Work};
 use crate::store::{Commit, Committed, DataStore, StoreError, Transaction};
 use crate::world::BoxFuture;
 
-/// How often a store was called.
+/// The number of calls of a store, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Transactions begun.
@@ -18,13 +18,13 @@ pub struct Counts {
     pub units_read: u64,
     /// Flushes: a round trip each.
     pub flushes: u64,
-    /// Commits of transactions that wrote something, or had guards: a round trip each.
+    /// Commits of transactions that wrote data, or had guards: a round trip each.
     pub commits: u64,
     /// Writes, flushed or sent with a commit.
     pub writes: u64,
-    /// Questions for an outcome: a round trip each.
+    /// Queries for an outcome: a round trip each.
     pub outcomes: u64,
-    /// Questions for what every replica has seen: a round trip each.
+    /// Queries for the stamp that every replica has seen: a round trip each.
     pub everywheres: u64,
     /// Answers that were [`StoreError::Conflict`].
     pub conflicts: u64,
@@ -39,7 +39,7 @@ impl Counts {
     }
 }
 
-/// Counters that go on while others look at them.
+/// Counters that can be read while they count.
 #[derive(Debug, Default)]
 pub struct Counters {
     transactions: AtomicU64,

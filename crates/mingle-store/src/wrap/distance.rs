@@ -1,4 +1,4 @@
-//! Puts a store at a distance.
+//! Adds a network distance to a store.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::limits::DISTANCE_MAX;
 use crate::store::{Capabilities, DataStore, StoreError};
 use crate::world::World;
 
-/// What a round trip takes: between `mean - jitter` and `mean + jitter`, all alike likely.
+/// The duration of a round trip: uniformly distributed between `mean - jitter` and `mean + jitter`.
 ///
 /// # Examples
 ///
@@ -25,13 +25,13 @@ use crate::world::World;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Distance {
-    /// What it takes on average.
+    /// The mean duration.
     pub mean: Duration,
-    /// At most how much more or less.
+    /// The greatest deviation from the mean.
     pub jitter: Duration,
 }
 
-/// Text that is no distance.
+/// The error for a text that is no distance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DistanceError {
     message: String,
@@ -69,7 +69,7 @@ impl FromStr for Distance {
 ///
 /// # Errors
 ///
-/// What was found instead.
+/// A description of the text that was found instead.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -105,7 +105,7 @@ impl fmt::Display for Distance {
 }
 
 impl Distance {
-    /// One round trip, drawn anew.
+    /// Draws the duration of one round trip.
     pub fn draw(&self, world: &dyn World) -> Duration {
         if self.jitter.is_zero() {
             return self.mean;
@@ -117,11 +117,11 @@ impl Distance {
     }
 }
 
-/// A store at a distance. Half of each round trip passes before the store is asked, and half
-/// before its answer is there.
+/// A store at a distance. Half of each round trip passes before the store is called, and half
+/// after it has answered.
 pub type DistantStore = Layered<Distant>;
 
-/// The layer that takes time.
+/// The layer that delays calls.
 #[derive(Clone)]
 pub struct Distant {
     world: Arc<dyn World>,

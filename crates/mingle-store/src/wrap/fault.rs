@@ -28,7 +28,7 @@ pub enum Call {
     Everywhere,
 }
 
-/// What goes wrong.
+/// A fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
     /// The call is answered with [`StoreError::Conflict`], and nothing is done. Not for `begin`,
@@ -42,18 +42,18 @@ pub enum Fault {
     /// A commit takes effect if it can, but the answer is [`StoreError::Unknown`]. Other calls
     /// are done and [`Fault::Unavailable`].
     LostAfter,
-    /// A commit is held up on its way, and the answer is [`StoreError::Unknown`]. It arrives when
-    /// the test says so, by [`FaultPlan::release`]. Other calls are [`Fault::Unavailable`]. By
+    /// A commit is delayed on its way, and the answer is [`StoreError::Unknown`]. It arrives when
+    /// the test calls [`FaultPlan::release`]. Other calls are [`Fault::Unavailable`]. By
     /// script alone.
     HeldUp,
     /// The call is answered with [`StoreError::Refused`], and nothing is done. By script alone.
     Refused,
-    /// The call is never answered. A commit takes effect if it can; of other calls nothing is done. By script
+    /// The call is never answered. A commit takes effect if it can; other calls do nothing. By script
     /// alone.
     Silent,
 }
 
-/// How often each fault happens, in calls out of a thousand.
+/// The rate of each fault, in calls out of a thousand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
     /// [`Fault::Conflict`], of reads, flushes and commits.
@@ -66,7 +66,7 @@ pub struct Rates {
     pub lost_after: u16,
 }
 
-/// Which calls fail. Shared with whoever watches it.
+/// The calls that fail. The plan is shared by the store and the test that watches it.
 #[derive(Debug)]
 pub struct FaultPlan {
     is_on: AtomicBool,
@@ -96,7 +96,7 @@ struct State {
 }
 
 impl FaultPlan {
-    /// Fails the calls that the script names: of each kind of call, the how manieth from 0.
+    /// Fails the calls that the script names by kind and by index among the calls of that kind, from 0.
     ///
     /// # Examples
     ///
@@ -133,18 +133,18 @@ impl FaultPlan {
         self.is_on.store(is_on, Ordering::Release);
     }
 
-    /// How many calls of this kind there were.
+    /// Returns the number of calls of this kind.
     pub fn calls(&self, call: Call) -> u64 {
         self.state().calls.get(&call).copied().unwrap_or(0)
     }
 
-    /// How often a fault was injected, by kind of call.
+    /// Returns the number of injected faults, by kind of call and fault.
     pub fn injected(&self) -> BTreeMap<(Call, Fault), u64> {
         self.state().injected.clone()
     }
 
-    /// Lets all commits arrive that were held up, oldest first; gives the answers that nobody
-    /// waits for any more.
+    /// Lets all delayed commits arrive, oldest first; returns their answers, for which no caller
+    /// waits any more.
     pub async fn release(&self) -> Vec<Result<Committed, StoreError>> {
         let held_up = std::mem::take(&mut *self.held_up());
         let mut answers = Vec::with_capacity(held_up.len());
@@ -158,13 +158,13 @@ impl FaultPlan {
         self.held_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call, and says what goes wrong with it.
+    /// Counts a call, and returns its fault, if it has one.
     fn next(&self, call: Call) -> Option<Fault> {
         let mut state = self.state();
         let count = state.calls.entry(call).or_default();
         let index = *count;
         *count += 1;
-        // Drawn even when off, so that turning faults off and on shifts nothing.
+        // Drawn even when off, so that turning faults off and on does not shift the later ones.
         let drawn = state.draw(call);
         if !self.is_on.load(Ordering::Acquire) {
             return None;
@@ -284,7 +284,7 @@ impl Layer for Faulty {
                     Err(lost)
                 }
                 Some(Fault::LostAfter) => {
-                    // Whatever came of it, nobody hears.
+                    // The answer is discarded: it is lost.
                     let _unheard = inner.commit(commit).await;
                     Err(lost)
                 }

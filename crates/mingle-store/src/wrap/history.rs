@@ -1,4 +1,4 @@
-//! Records what every transaction reads and writes, as plain data.
+//! Records the reads and writes of every transaction, as plain data.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,25 +12,25 @@ use crate::store::{
 };
 use crate::world::{BoxFuture, World};
 
-/// One call, when it has ended.
+/// One call, recorded when it has ended.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// At which store.
+    /// The store.
     pub store: Name,
-    /// In which transaction: its number at this recorder, from 1; 0 for what
-    /// is asked outside of any.
+    /// The transaction's number at this recorder, from 1; 0 for calls
+    /// outside of any transaction.
     pub transaction: u64,
-    /// Whose.
+    /// The session of the transaction.
     pub session: Session,
     /// When it was called, by [`World::elapsed`].
     pub start: Duration,
     /// When it was answered.
     pub end: Duration,
-    /// What it was.
+    /// The call.
     pub call: EventCall,
 }
 
-/// What was called, and the answer.
+/// A call and its answer.
 #[derive(Clone, Debug)]
 pub enum EventCall {
     /// The transaction began.
@@ -41,24 +41,24 @@ pub enum EventCall {
     Flush(Vec<Write>, Result<(), StoreError>),
     /// It committed, or tried to.
     Commit {
-        /// Under which id.
+        /// The id of the commit.
         id: Option<TransactionId>,
         /// The writes that were not flushed.
         writes: Vec<Write>,
-        /// What came of it; [`StoreError::Unknown`] may have taken effect.
+        /// The result; a commit with [`StoreError::Unknown`] may have taken effect.
         result: Result<Committed, StoreError>,
     },
     /// It was dropped without a commit, or its caller went away during it.
     Dropped,
-    /// Somebody asked for an outcome.
+    /// A query for an outcome.
     Outcome(TransactionId, Result<Outcome, StoreError>),
-    /// Somebody asked what every replica has seen.
+    /// A query for the stamp that every replica has seen.
     Everywhere(Result<Stamp, StoreError>),
 }
 
-/// Takes events, in order of their ends.
+/// A receiver of events, in the order in which they end.
 pub trait Sink: Send + Sync {
-    /// One more event.
+    /// Records one more event.
     fn record(&self, event: Event);
 }
 
@@ -190,12 +190,12 @@ impl DataStore for RecordedStore {
 }
 
 struct Recorded {
-    /// None once it commits.
+    /// `None` once it commits.
     inner: Option<Box<dyn Transaction>>,
     open: Open,
 }
 
-/// Records that a transaction was dropped, unless it is over.
+/// A guard that records that a transaction was dropped, unless it has ended.
 struct Open {
     recorder: Recorder,
     number: u64,

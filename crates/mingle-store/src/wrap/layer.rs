@@ -1,8 +1,8 @@
-//! What stands between a store and those who call it.
+//! Layers between a store and its callers.
 //!
-//! A [`Layer`] says in one place what happens around any call; [`Layered`] is the store with it,
-//! and [`within`] the transaction. [`history`](super::history) is none: it keeps the answers, each
-//! of its own type.
+//! A [`Layer`] defines in one place its actions around any call. [`Layered`] is a store within a layer,
+//! and [`within`] puts a transaction within one. [`history`](super::history) is not a layer: it keeps
+//! the answers, each of its own type.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ pub enum Request<'a> {
     Read(&'a [Read]),
     /// [`Transaction::flush`].
     Flush {
-        /// How many.
+        /// The number of writes.
         writes: usize,
     },
     /// [`Transaction::commit`].
     Commit {
-        /// Under which id.
+        /// The id of the commit.
         id: Option<TransactionId>,
-        /// Whether the transaction wrote nothing, flushed or not, and has no guards.
+        /// True if the transaction wrote nothing, flushed or not, and has no guards.
         is_empty: bool,
     },
     /// [`DataStore::outcome`].
@@ -42,7 +42,7 @@ pub enum Request<'a> {
 }
 
 impl Request<'_> {
-    /// Of which kind it is.
+    /// The kind of the call.
     pub fn call(&self) -> Call {
         match self {
             Self::Begin => Call::Begin,
@@ -54,21 +54,21 @@ impl Request<'_> {
         }
     }
 
-    /// Whether it costs no round trip: `begin`, and a commit that is empty.
+    /// True if it costs no round trip: `begin`, and a commit that is empty.
     pub fn is_free(&self) -> bool {
         matches!(self, Self::Begin | Self::Commit { is_empty: true, .. })
     }
 }
 
-/// A call that a layer may make: the store hears of it when this is called, which may be before
-/// the future is polled. Dropped, it has not been made.
+/// A call that a layer may make: the store receives it when this function is called, which may be
+/// before the future is polled. If it is dropped, the call is not made.
 pub type Work<'a, T> = Box<dyn FnOnce() -> BoxFuture<'a, Result<T, StoreError>> + Send + 'a>;
 
-/// What stands between a store and those who call it.
+/// A layer between a store and its callers.
 ///
 /// # Examples
 ///
-/// A layer that lets nobody write:
+/// A layer that refuses all writes:
 ///
 /// ```
 /// use std::pin::pin;
@@ -103,19 +103,19 @@ pub type Work<'a, T> = Box<dyn FnOnce() -> BoxFuture<'a, Result<T, StoreError>> 
 /// assert!(matches!(call(Request::Flush { writes: 1 }), Poll::Ready(Err(_))));
 /// ```
 ///
-/// [`Layered::around`] puts it around a store.
+/// [`Layered::around`] puts a layer around a store.
 pub trait Layer: Clone + Send + Sync + 'static {
-    /// Changes what the store can do, as those see it who call it through the layer.
+    /// Changes the store's capabilities, as callers through the layer see them.
     fn change(&self, _capabilities: &mut Capabilities) {}
 
-    /// The layer as one transaction of this session meets it, its `begin` included.
+    /// Returns the layer for one transaction of this session, including its `begin`.
     fn for_session(&self, _capabilities: &Capabilities, _session: &Session) -> Self {
         self.clone()
     }
 
-    /// Makes a call, or does not, or does something before or after; as it is, unless the layer
-    /// has its own. What this does before it gives a future is done as soon as a transaction reads
-    /// or flushes, for all other calls when somebody waits for them.
+    /// Makes a call, or refuses it, or acts before or after it. By default it just makes the call.
+    /// For reads and flushes, code before the returned future runs as soon as the transaction makes the
+    /// call; for all other calls, when the caller polls its future.
     fn call<T: Send>(
         &self,
         _request: Request<'_>,
@@ -124,8 +124,8 @@ pub trait Layer: Clone + Send + Sync + 'static {
         work()
     }
 
-    /// Commits, for layers to which that is more than a [`Layer::call`]: one that changes what is
-    /// committed, say. `request` is the [`Request::Commit`].
+    /// Commits, for layers that do more than [`Layer::call`], for example change the committed
+    /// writes. `request` is the [`Request::Commit`].
     fn commit(
         self,
         request: Request<'static>,
@@ -199,8 +199,8 @@ impl<L: Layer> DataStore for Layered<L> {
     }
 }
 
-/// Puts a layer around a transaction that has just begun, for stores that are more than a
-/// [`Layered`] one.
+/// Puts a layer around a transaction that has just begun, for wrappers that are more than a
+/// [`Layered`] store.
 pub fn within(inner: Box<dyn Transaction>, layer: impl Layer) -> Box<dyn Transaction> {
     Box::new(LayeredTransaction { inner, layer, has_flushed: false })
 }
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use crate::operation::Address;
 
-    /// Takes whatever it is sent.
+    /// A transaction that accepts all calls.
     struct Nothing;
 
     impl Transaction for Nothing {
@@ -293,7 +293,7 @@ mod tests {
         assert!(matches!(polled, Poll::Ready(Ok(_))), "nothing waits here");
     }
 
-    /// What a layer meets of a transaction that flushes so many writes and commits so many.
+    /// Checks the last request of a layer in a transaction with these numbers of flushed and committed writes.
     #[track_caller]
     fn check(flushed: usize, committed: usize, expected: &str) {
         let object = Ref::new("A", Value::from("x"));

@@ -1,11 +1,11 @@
 //! Stores around other stores: they add faults, counts, distances and histories to any adapter.
 //!
 //! - [`fault`]: conflicts, unavailability and lost answers, by a plan.
-//! - [`count`]: how many round trips a program takes.
-//! - [`distance`]: what a round trip takes.
-//! - [`history`]: what every transaction read and wrote, for the checkers.
-//! - [`checked`]: nothing that does not fit the declarations.
-//! - [`layer`]: what most of them share, to make more of them with.
+//! - [`count`]: the number of round trips of a program.
+//! - [`distance`]: the duration of a round trip.
+//! - [`history`]: the reads and writes of every transaction, for the checkers.
+//! - [`checked`]: refuses all that does not fit the declarations.
+//! - [`layer`]: the base of most of them, for further wrappers.
 
 pub mod checked;
 pub mod count;
