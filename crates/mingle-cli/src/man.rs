@@ -67,3 +67,24 @@ fn write_all(command: &clap::Command, folder: &Path) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A doc comment of flattened options takes the place of a command that has none.
+    #[test]
+    fn each_command_says_what_it_does() {
+        let mut command = Cli::command();
+        command.build();
+        let abouts = command.get_subcommands().map(|below| {
+            let about = below.get_about().map(ToString::to_string).unwrap_or_default();
+            (below.get_name().to_owned(), about)
+        });
+        for (name, about) in abouts {
+            let first = about.split(' ').next().unwrap_or_default();
+            let is_verb = !matches!(first, "" | "Where" | "What" | "How" | "Which" | "The" | "A");
+            assert!(is_verb, "mingle {name}: {about:?} does not begin with a verb");
+        }
+    }
+}

@@ -17,8 +17,7 @@ use crate::open::{Place, block_on, open_to_stay};
 use crate::output::{Color, print};
 use crate::rest::{A_MOMENT, wait_for_rest};
 
-/// Let others call a program, over HTTP.
-/// How calls are admitted.
+/// The rule by which calls are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum How {
     /// By how long calls of the same transaction take.
@@ -27,6 +26,7 @@ enum How {
     Count,
 }
 
+/// Let others call a program, over HTTP.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +45,8 @@ A file of tokens says who may do what; it holds the SHA-256 of each token:
   transactions = [\"buy\"]          # or [\"*\"]
   objects = [\"Item\"]
   worker = [\"stock\"]              # stores at which it may use the worker
-  programs = [\"…\"]               # programs that the worker runs for it, by SHA-256 [default: all]")]
+  programs = [\"…\"]               # programs that the worker runs for it, by SHA-256 [default: all]
+  principals = { till = [\"buy\"] } # callers whose calls it may bring to the worker [default: all]")]
 pub struct Args {
     /// The program.
     file: String,
