@@ -5,7 +5,7 @@
 //! (wrk) and divided by the processor time of the server's process: on a shared machine, calls per
 //! second of processor time show the capacity of one core.
 
-mod overload;
+pub mod overload;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

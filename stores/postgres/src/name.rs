@@ -3,7 +3,7 @@
 use crate::encoding::short_digest;
 use crate::limits::NAME_BYTES_MAX;
 
-/// Quotes a name for PostgreSQL, whatever characters it has.
+/// Quotes a name for PostgreSQL; it may contain any characters.
 pub fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -257,6 +257,14 @@ fn call_until(
     Ok(())
 }
 
+/// Returns the body of an HTTP answer; none while a part of it is missing.
+pub fn body_of(answer: &str) -> Option<&str> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+    (body.len() >= length).then_some(body)
+}
+
 /// Receives one complete answer.
 fn receive(stream: &mut TcpStream) -> Result<String, String> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4_096]);
@@ -267,10 +275,7 @@ fn receive(stream: &mut TcpStream) -> Result<String, String> {
         }
         bytes.extend_from_slice(&buffer[..count]);
         let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length.and_then(|length| length.parse().ok()).unwrap_or(0);
-        if body.len() >= length {
+        if body_of(&text).is_some() {
             return Ok(text.into_owned());
         }
     }

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::judge::{Answer, Call, OBJECTS, Sort};
+use crate::http::overload::body_of;
 
 /// Calls per second.
 pub const RATE: f64 = 50.0;
@@ -117,11 +118,8 @@ async fn receive(stream: &mut TcpStream) -> Result<(String, String), String> {
         }
         bytes.extend_from_slice(&buffer[..count]);
         let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length.and_then(|length| length.parse().ok()).unwrap_or(0);
-        if body.len() >= length {
-            let status = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        if let Some(body) = body_of(&text) {
+            let status = text.split(' ').nth(1).unwrap_or_default().to_owned();
             return Ok((status, body.to_owned()));
         }
     }
