@@ -11,7 +11,7 @@ use crate::run::{Outcome, cargo, output_and_progress, root};
 /// A test suite that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suite {
-    /// The folder of its package, such as `crates/mingle-lang`.
+    /// The folder of its package, such as `crates/lang`.
     pub package: String,
     /// `lib`, or the name of a binary or an integration test.
     pub target: String,
@@ -95,7 +95,7 @@ impl Artifacts {
             return Ok(());
         }
         Err(format!(
-            "compiled more than once, for other features each time (crates/mingle-features/Cargo.toml asks for those that \
+            "compiled more than once, for other features each time (testing/features/Cargo.toml asks for those that \
              all are to have):{twice}"
         ))
     }
@@ -167,7 +167,7 @@ mod tests {
 
     fn line(kind: &str, name: &str, test: bool, program: &str) -> String {
         format!(
-            "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/w/stores/redis/Cargo.toml\",\
+            "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/w/adapters/redis/Cargo.toml\",\
              \"target\":{{\"kind\":[\"{kind}\"],\"crate_types\":[\"x\"],\"name\":\"{name}\",\"test\":true}},\
              \"profile\":{{\"opt_level\":\"0\",\"test\":{test}}},\"executable\":{program},\"fresh\":false}}"
         )
@@ -186,7 +186,7 @@ mod tests {
             artifacts.add(&line, Path::new("/w"));
         }
         let names: Vec<String> = artifacts.suites.iter().map(Suite::name).collect();
-        assert_eq!(names, ["stores/redis lib", "stores/redis it"]);
+        assert_eq!(names, ["adapters/redis lib", "adapters/redis it"]);
         assert_eq!(artifacts.suites[1].program, Path::new("/w/target/debug/deps/it \"1\""));
         assert_eq!(artifacts.binary("mingle"), Ok(Path::new("/w/target/debug/mingle")));
         assert!(artifacts.binary("other").is_err() && artifacts.suite("a", "b").is_err());

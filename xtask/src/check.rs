@@ -73,11 +73,11 @@ pub type Generated = (&'static str, &'static str, &'static str, (&'static str, &
 
 /// More generated programs than the tests take of the same properties.
 const GENERATED: [Generated; 5] = [
-    ("crates/mingle-lang", "lib", "random_programs", ("PROPTEST_CASES", "3000")),
-    ("crates/mingle-lang", "it", "random_programs", ("PROPTEST_CASES", "3000")),
-    ("crates/mingle-runtime", "it", "split_runs_end_as_plain_runs", ("MINGLE_SPLIT_SECONDS", "20")),
-    ("crates/mingle-runtime", "it", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "20")),
-    ("crates/mingle-runtime", "it", "runs_at_once", ("MINGLE_SPLIT_SECONDS", "20")),
+    ("crates/lang", "lib", "random_programs", ("PROPTEST_CASES", "3000")),
+    ("crates/lang", "it", "random_programs", ("PROPTEST_CASES", "3000")),
+    ("crates/runtime", "it", "split_runs_end_as_plain_runs", ("MINGLE_SPLIT_SECONDS", "20")),
+    ("crates/runtime", "it", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "20")),
+    ("crates/runtime", "it", "runs_at_once", ("MINGLE_SPLIT_SECONDS", "20")),
 ];
 
 /// Adds properties of generated programs.

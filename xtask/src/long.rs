@@ -74,16 +74,11 @@ fn macros() -> Outcome {
 
 /// How much longer than the short run.
 const GENERATED: [Generated; 5] = [
-    ("crates/mingle-lang", "lib", "random_programs", ("PROPTEST_CASES", "100000")),
-    ("crates/mingle-lang", "it", "random_programs", ("PROPTEST_CASES", "100000")),
-    (
-        "crates/mingle-runtime",
-        "it",
-        "split_runs_end_as_plain_runs",
-        ("MINGLE_SPLIT_SECONDS", "600"),
-    ),
-    ("crates/mingle-runtime", "it", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "300")),
-    ("crates/mingle-runtime", "it", "runs_at_once", ("MINGLE_SPLIT_SECONDS", "600")),
+    ("crates/lang", "lib", "random_programs", ("PROPTEST_CASES", "100000")),
+    ("crates/lang", "it", "random_programs", ("PROPTEST_CASES", "100000")),
+    ("crates/runtime", "it", "split_runs_end_as_plain_runs", ("MINGLE_SPLIT_SECONDS", "600")),
+    ("crates/runtime", "it", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "300")),
+    ("crates/runtime", "it", "runs_at_once", ("MINGLE_SPLIT_SECONDS", "600")),
 ];
 
 fn generated_programs() -> Outcome {
@@ -97,7 +92,7 @@ fn generated_programs() -> Outcome {
 fn kills() -> Outcome {
     let artifacts = Artifacts::build()?;
     let mut jobs = Jobs::new(&artifacts)?;
-    let suite = artifacts.suite("crates/mingle-sim", "it")?;
+    let suite = artifacts.suite("testing/sim", "it")?;
     jobs.add_suite(suite, "servers are killed", &["live::"], &[("MINGLE_KILLS", "50")]);
     jobs.run()
 }

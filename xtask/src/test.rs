@@ -12,24 +12,24 @@ use crate::servers::Servers;
 
 /// Packages whose tests wait for servers, or for processes that they start.
 pub const WAITING: [&str; 6] = [
-    "crates/mingle-cli",
-    "crates/mingle-server",
-    "crates/mingle-services",
-    "stores/cassandra",
-    "stores/postgres",
-    "stores/redis",
+    "crates/cli",
+    "crates/server",
+    "testing/services",
+    "adapters/cassandra",
+    "adapters/postgres",
+    "adapters/redis",
 ];
 
 /// The suites that take long, the longest first: they begin before others.
 const LONG: [&str; 8] = [
-    "stores/postgres it",
-    "crates/mingle-sim it",
+    "adapters/postgres it",
+    "testing/sim it",
     "crates/mingle it",
-    "stores/embedded it",
-    "stores/cassandra it",
-    "crates/mingle-geo it",
-    "crates/mingle-cli it",
-    "crates/mingle-runtime it",
+    "adapters/embedded it",
+    "adapters/cassandra it",
+    "crates/geo it",
+    "crates/cli it",
+    "crates/runtime it",
 ];
 
 /// Runs the suites whose names contain one of `names`, or all suites if there are none.

@@ -43,7 +43,7 @@ pub fn publish_dry_run() -> Outcome {
 /// `publish = false`.
 fn members() -> Result<(Vec<String>, Vec<String>), String> {
     let (mut published, mut others) = (Vec::new(), Vec::new());
-    for folder in ["crates", "stores"] {
+    for folder in ["adapters", "crates", "testing"] {
         let folder = root().join(folder);
         let entries =
             std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -90,8 +90,8 @@ impl Options {
                 other => return Err(format!("mutants has no option `{other}`")),
             }
         }
-        let known: Vec<&str> = CRATES.iter().map(Crate::name).collect();
-        if let Some(unknown) = options.crates.iter().find(|name| !known.contains(&&***name)) {
+        let known: Vec<String> = CRATES.iter().map(Crate::name).collect();
+        if let Some(unknown) = options.crates.iter().find(|name| !known.contains(name)) {
             return Err(format!("no crate `{unknown}`; there are {}", known.join(", ")));
         }
         if options.bless && !options.is_judged() {
@@ -116,7 +116,7 @@ pub fn mutants(args: &[&str]) -> Outcome {
     let (mut list, mut problems) = (List::read()?, Vec::new());
     println!("seed {}, {} mistakes of each crate", options.seed, options.sample);
     for planned in &CRATES {
-        if !options.crates.is_empty() && !options.crates.iter().any(|name| name == planned.name()) {
+        if !options.crates.is_empty() && !options.crates.contains(&planned.name()) {
             continue;
         }
         let mistakes = Mistakes::of(planned.folder)?;
@@ -136,10 +136,10 @@ pub fn mutants(args: &[&str]) -> Outcome {
             }
         };
         if options.bless {
-            list::bless(&mut list, planned.name(), sample.len(), &trials);
+            list::bless(&mut list, &planned.name(), sample.len(), &trials);
             list.write()?;
         } else if options.is_judged() {
-            problems.extend(list::judge(&list, planned.name(), &trials));
+            problems.extend(list::judge(&list, &planned.name(), &trials));
         }
     }
     for problem in &problems {

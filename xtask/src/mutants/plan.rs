@@ -2,7 +2,7 @@
 
 /// A crate whose tests are tried.
 pub struct Crate {
-    /// Its folder, such as `crates/mingle-lang`.
+    /// Its folder, such as `crates/lang`.
     pub folder: &'static str,
     pub suites: &'static [Suite],
     /// The servers that the suites need.
@@ -12,64 +12,54 @@ pub struct Crate {
 /// The paths of code for tests only: generators of random programs, planted faults, stores
 /// under test. This code is not itself tested for mistakes.
 pub const FOR_TESTS: [&str; 5] = [
-    "crates/mingle-lang/src/generate/",
-    "crates/mingle-runtime/src/planted.rs",
-    "crates/mingle-geo/src/flaw.rs",
-    "crates/mingle-store/src/conformance/",
-    "crates/mingle-store/src/test_world.rs",
+    "crates/lang/src/generate/",
+    "crates/runtime/src/planted.rs",
+    "crates/geo/src/flaw.rs",
+    "crates/store/src/conformance/",
+    "crates/store/src/test_world.rs",
 ];
 
 /// A suite: the folder of its package, the target (`lib` or the name of a binary or an integration test), the
 /// arguments.
 pub type Suite = (&'static str, &'static str, &'static [&'static str]);
 
-/// Seeds that find most planted faults: see `crates/mingle-sim/tests/it/simulation.rs`.
-const SEEDS: Suite = ("crates/mingle-sim", "mingle-sim", &["--seeds", "60", "--jobs", "2"]);
-const GEO_SEEDS: Suite =
-    ("crates/mingle-sim", "mingle-sim", &["geo", "--seeds", "100", "--jobs", "2"]);
+/// Seeds that find most planted faults: see `testing/sim/tests/it/simulation.rs`.
+const SEEDS: Suite = ("testing/sim", "mingle-sim", &["--seeds", "60", "--jobs", "2"]);
+const GEO_SEEDS: Suite = ("testing/sim", "mingle-sim", &["geo", "--seeds", "100", "--jobs", "2"]);
 
 /// Cassandra takes long to start, and only its adapter's suites need it.
 const USUAL: &[&str] = &["postgres", "redis"];
 
 /// All production crates.
 pub const CRATES: [Crate; 17] = [
+    alone("crates/model", &[("crates/model", "lib", &[]), ("crates/lang", "lib", &[])]),
     alone(
-        "crates/mingle-model",
-        &[("crates/mingle-model", "lib", &[]), ("crates/mingle-lang", "lib", &[])],
-    ),
-    alone(
-        "crates/mingle-lang",
+        "crates/lang",
         &[
-            ("crates/mingle-lang", "lib", &[]),
-            ("crates/mingle-lang", "it", &[]),
-            ("crates/mingle-runtime", "lib", &[]),
-            ("crates/mingle-runtime", "it", &[]),
+            ("crates/lang", "lib", &[]),
+            ("crates/lang", "it", &[]),
+            ("crates/runtime", "lib", &[]),
+            ("crates/runtime", "it", &[]),
         ],
     ),
+    alone("crates/checker", &[("crates/checker", "lib", &[]), ("crates/checker", "it", &[])]),
+    alone("crates/geo", &[("crates/geo", "lib", &[]), ("crates/geo", "it", &[]), GEO_SEEDS]),
     alone(
-        "crates/mingle-checker",
-        &[("crates/mingle-checker", "lib", &[]), ("crates/mingle-checker", "it", &[])],
-    ),
-    alone(
-        "crates/mingle-geo",
-        &[("crates/mingle-geo", "lib", &[]), ("crates/mingle-geo", "it", &[]), GEO_SEEDS],
-    ),
-    alone(
-        "crates/mingle-store",
+        "crates/store",
         &[
-            ("crates/mingle-store", "lib", &[]),
-            ("stores/replay", "it", &[]),
-            ("stores/embedded", "it", &[]),
+            ("crates/store", "lib", &[]),
+            ("testing/replay", "it", &[]),
+            ("adapters/embedded", "it", &[]),
             SEEDS,
         ],
     ),
     with_servers(
-        "crates/mingle-runtime",
+        "crates/runtime",
         USUAL,
         &[
-            ("crates/mingle-runtime", "lib", &[]),
-            ("crates/mingle-runtime", "it", &[]),
-            ("stores/replay", "it", &[]),
+            ("crates/runtime", "lib", &[]),
+            ("crates/runtime", "it", &[]),
+            ("testing/replay", "it", &[]),
             SEEDS,
             ("crates/mingle", "it", &[]),
         ],
@@ -79,53 +69,46 @@ pub const CRATES: [Crate; 17] = [
         USUAL,
         &[("crates/mingle", "lib", &[]), ("crates/mingle", "it", &[])],
     ),
-    alone(
-        "crates/mingle-gen",
-        &[("crates/mingle-gen", "lib", &[]), ("crates/mingle-gen", "clients", &[])],
-    ),
-    alone("crates/mingle-macros", &[("crates/mingle-macros", "lib", &[])]),
-    alone("crates/mingle-lsp", &[("crates/mingle-lsp", "lib", &[])]),
+    alone("crates/gen", &[("crates/gen", "lib", &[]), ("crates/gen", "clients", &[])]),
+    alone("crates/macros", &[("crates/macros", "lib", &[])]),
+    alone("crates/lsp", &[("crates/lsp", "lib", &[])]),
     with_servers(
-        "crates/mingle-server",
+        "crates/server",
         USUAL,
-        &[("crates/mingle-server", "lib", &[]), ("crates/mingle-server", "it", &[])],
+        &[("crates/server", "lib", &[]), ("crates/server", "it", &[])],
     ),
     with_servers(
-        "crates/mingle-cli",
+        "crates/cli",
         USUAL,
-        &[
-            ("crates/mingle-cli", "lib", &[]),
-            ("crates/mingle-cli", "mingle", &[]),
-            ("crates/mingle-cli", "it", &[]),
-        ],
+        &[("crates/cli", "lib", &[]), ("crates/cli", "mingle", &[]), ("crates/cli", "it", &[])],
     ),
     alone(
-        "stores/embedded",
+        "adapters/embedded",
         &[
-            ("stores/embedded", "lib", &[]),
-            ("stores/embedded", "it", &[]),
-            ("stores/embedded", "kill", &[]),
+            ("adapters/embedded", "lib", &[]),
+            ("adapters/embedded", "it", &[]),
+            ("adapters/embedded", "kill", &[]),
         ],
     ),
     with_servers(
-        "stores/postgres",
+        "adapters/postgres",
         &["postgres"],
-        &[("stores/postgres", "lib", &[]), ("stores/postgres", "it", &[])],
+        &[("adapters/postgres", "lib", &[]), ("adapters/postgres", "it", &[])],
     ),
     with_servers(
-        "stores/redis",
+        "adapters/redis",
         &["redis"],
-        &[("stores/redis", "lib", &[]), ("stores/redis", "it", &[])],
+        &[("adapters/redis", "lib", &[]), ("adapters/redis", "it", &[])],
     ),
     with_servers(
-        "stores/cassandra",
+        "adapters/cassandra",
         &["cassandra"],
-        &[("stores/cassandra", "lib", &[]), ("stores/cassandra", "it", &[])],
+        &[("adapters/cassandra", "lib", &[]), ("adapters/cassandra", "it", &[])],
     ),
     with_servers(
-        "stores/worker",
+        "adapters/worker",
         USUAL,
-        &[("stores/worker", "lib", &[]), ("crates/mingle", "it", &[])],
+        &[("adapters/worker", "lib", &[]), ("crates/mingle", "it", &[])],
     ),
 ];
 
@@ -142,18 +125,19 @@ const fn with_servers(
 }
 
 impl Crate {
-    /// Returns the name for people: the last part of the folder of a crate, the whole folder of a
-    /// store.
-    pub fn name(&self) -> &'static str {
-        self.folder.strip_prefix("crates/").unwrap_or(self.folder)
+    /// Returns the name of its package, by which people name it.
+    pub fn name(&self) -> String {
+        package(self.folder)
     }
 }
 
-/// Returns the name of the package in a folder.
+/// Returns the name of the package in a folder: the folder's name after the prefix of its kind.
 pub fn package(folder: &str) -> String {
-    match folder.strip_prefix("stores/") {
-        Some(store) => format!("mingle-store-{store}"),
-        None => folder.trim_start_matches("crates/").to_owned(),
+    let name = folder.rsplit('/').next().unwrap_or(folder);
+    match name {
+        "mingle" => name.to_owned(),
+        _ if folder.starts_with("adapters/") || name == "replay" => format!("mingle-store-{name}"),
+        _ => format!("mingle-{name}"),
     }
 }
 

@@ -199,16 +199,16 @@ mod tests {
         for part in FOR_TESTS {
             assert!(root().join(part).exists(), "{part}");
         }
-        let mistakes = Mistakes::of("crates/mingle-runtime").expect("it is read");
+        let mistakes = Mistakes::of("crates/runtime").expect("it is read");
         assert!(mistakes.all.iter().all(|mistake| !mistake.file.ends_with("planted.rs")));
-        assert!(mistakes.texts.contains_key("crates/mingle-runtime/src/planted.rs"));
+        assert!(mistakes.texts.contains_key("crates/runtime/src/planted.rs"));
     }
 
     #[test]
     fn tests_in_files_of_their_own_are_left_alone() {
-        let mistakes = Mistakes::of("stores/embedded").expect("it is read");
+        let mistakes = Mistakes::of("adapters/embedded").expect("it is read");
         let has = |file: &str| mistakes.all.iter().any(|mistake| mistake.file == file);
-        assert!(has("stores/embedded/src/replicated/engine.rs"));
-        assert!(!has("stores/embedded/src/replicated/tests.rs"));
+        assert!(has("adapters/embedded/src/replicated/engine.rs"));
+        assert!(!has("adapters/embedded/src/replicated/tests.rs"));
     }
 }

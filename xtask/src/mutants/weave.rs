@@ -160,7 +160,7 @@ mod tests {
     /// The formatter can parse the woven text of every file of this crate.
     #[test]
     fn what_is_woven_is_a_program() {
-        let mut folders = vec![root().join("xtask/src"), root().join("crates/mingle-runtime/src")];
+        let mut folders = vec![root().join("xtask/src"), root().join("crates/runtime/src")];
         let (mut files, mut count) = (0, 0);
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).expect("the folder is there") {
