@@ -39,9 +39,9 @@ fn the_contests_endorse_once_and_say_why() {
     }
 }
 
-#[test]
-fn the_reference_holds() {
-    let page = include_str!("../../../../../docs/reference.md");
+/// Checks the programs of a page: one without a code has no diagnostics, one with a code has only that. Returns their
+/// number.
+fn held(page: &str) -> usize {
     let mut programs = 0;
     for block in blocks(page) {
         match block.info.split_once(',') {
@@ -57,5 +57,17 @@ fn the_reference_holds() {
         }
         programs += 1;
     }
+    programs
+}
+
+#[test]
+fn the_reference_holds() {
+    let programs = held(include_str!("../../../../../docs/reference.md"));
     assert!(programs > 10, "only {programs} programs in the reference");
+}
+
+#[test]
+fn the_pages_on_levels_and_costs_hold() {
+    assert_eq!(held(include_str!("../../../../../docs/levels.md")), 7);
+    assert_eq!(held(include_str!("../../../../../docs/costs.md")), 1);
 }
