@@ -2,6 +2,7 @@
 
 use super::common::{assert_clean, assert_formatted, blocks, errors, shown};
 use mingle_lang::check;
+use mingle_lang::diagnostic::render_human;
 
 macro_rules! example {
     ($name:literal) => {
@@ -39,11 +40,12 @@ fn the_contests_endorse_once_and_say_why() {
     }
 }
 
-/// Checks the programs of a page: one without a code has no diagnostics, one with a code has only that. Returns their
-/// number.
+/// Checks the programs of a page: one without a code has no diagnostics, one with a code has only that, and the message
+/// that the page shows below it. Returns their number.
 fn held(page: &str) -> usize {
+    let blocks = blocks(page);
     let mut programs = 0;
-    for block in blocks(page) {
+    for (index, block) in blocks.iter().enumerate() {
         match block.info.split_once(',') {
             None if block.info == "mingle" => assert_clean(&block.text),
             Some(("mingle", code)) => {
@@ -52,6 +54,13 @@ fn held(page: &str) -> usize {
                     checked.diagnostics.iter().map(|found| found.code.text()).collect();
                 codes.dedup();
                 assert_eq!(codes, [code], "{}\n{}", block.text, shown(&checked));
+                let below = blocks.get(index + 1).filter(|below| below.info == "text");
+                let said = below.and_then(|below| below.text.strip_prefix("$ mingle check "));
+                let said = said.filter(|said| !said.starts_with("--"));
+                if let Some((file, message)) = said.and_then(|said| said.split_once('\n')) {
+                    let expected = render_human(&checked.source, file, &checked.diagnostics, false);
+                    assert!(message.starts_with(expected.trim_end()), "{message}\n{expected}");
+                }
             }
             _ => continue,
         }
