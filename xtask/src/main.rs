@@ -33,9 +33,10 @@ Tasks:
                          with --long also what takes hours: thousands of seeds, servers that
                          are killed, benchmarks with their bars
   tidy [--bless | --figures]
-                         lengths of files and functions, leftovers, prose, import cycles; with
-                         --bless, shrink the lists of exceptions to what is still needed; with
-                         --figures, print the figures of prose and structure for each crate
+                         lengths of files and functions, leftovers, prose, import cycles, and the
+                         links and pictures of the book; with --bless, shrink the lists of
+                         exceptions to what is still needed and write the examples into the
+                         book; with --figures, print the figures for each crate
   mutants [--crate NAME] [--sample N] [--seed S] [--jobs N] [--suite NAME]
           [--bless | --list]
                          plants mistakes in the crates and tells which of them no test notices,

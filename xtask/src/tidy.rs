@@ -5,8 +5,11 @@
 //! shrink: a greater length than listed is an error, and so is a smaller one, until the list is
 //! updated.
 
+mod book;
 mod imports;
 mod length;
+mod markdown;
+mod pictures;
 mod prose;
 
 use std::collections::BTreeMap;
@@ -23,7 +26,7 @@ const HEADER: &str = "\
 ";
 
 /// The extensions of the files that are checked.
-const TEXT: [&str; 7] = ["rs", "md", "toml", "mingle", "yml", "sh", "txt"];
+const TEXT: [&str; 8] = ["rs", "md", "toml", "mingle", "yml", "sh", "txt", "svg"];
 
 /// Text that must not be left in Rust code. It is written in two parts so that the check does not
 /// find itself.
@@ -47,6 +50,7 @@ pub fn tidy(bless: bool) -> Outcome {
             lengths.extend(length::too_long(shown, text));
         }
     }
+    book::check(&files, bless, &mut problems)?;
     let measured: Vec<_> = files.into_iter().filter(|(path, _)| prose::is_measured(path)).collect();
     prose::check(&measured, bless, &mut problems)?;
     let list = root.join(EXCEPTIONS);
