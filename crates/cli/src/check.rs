@@ -14,6 +14,7 @@ use crate::files;
 use crate::open;
 use crate::output::{Color, human, print, summary};
 use crate::progress::Progress;
+use crate::test;
 
 /// Check programs and report what is wrong with them.
 #[derive(clap::Args)]
@@ -61,6 +62,14 @@ pub enum Format {
 pub fn run(args: &Args, color: Color) -> Exit {
     let (mut exit, mut checked) = (Exit::Success, Vec::new());
     for path in &args.files {
+        if path.ends_with(test::ENDING) {
+            let found = test::check(path, color).unwrap_or_else(|failure| {
+                eprintln!("error: {}", failure.message);
+                failure.exit
+            });
+            exit = exit.max(found);
+            continue;
+        }
         let text = match files::read(path) {
             Ok(text) => text,
             Err(failure) => {

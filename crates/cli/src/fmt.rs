@@ -8,6 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::output::{Color, print};
 use crate::progress::Progress;
+use crate::test;
 
 /// Lay out programs in the one way there is, comments kept.
 #[derive(clap::Args)]
@@ -45,6 +46,11 @@ pub fn run(args: &Args, color: Color) -> Exit {
 }
 
 fn one(path: &str, check: bool, color: Color) -> Result<Exit, Failure> {
+    if path.ends_with(test::ENDING) {
+        return Err(Failure::usage(format!(
+            "{path} is a file of tests, which is laid out by hand"
+        )));
+    }
     let source = lex(files::read(path)?);
     let _progress = Progress::start(format!("laying out {}", files::shown(path)));
     let (program, diagnostics) = parse(&source);

@@ -30,6 +30,7 @@ mod run;
 mod serve;
 mod show;
 mod status;
+mod test;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,7 @@ Examples:
   mingle explain M0302                 what does this diagnostic mean?
   mingle explain shop.mingle           which part of each transaction runs where?
   mingle run shop.mingle buy item=tea  call a transaction
+  mingle test shop.mingle              run its tests, with crashes
   mingle show shop.mingle Item tea     look at an object
   mingle repl shop.mingle              both, line by line
   mingle recover shop.mingle --list    was anything left unfinished?
@@ -82,6 +84,7 @@ enum Command {
     Fmt(fmt::Args),
     Gen(generate::Args),
     Run(run::Args),
+    Test(test::Args),
     Show(show::Args),
     Repl(repl::Args),
     Recover(recover::Args),
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
         Command::Fmt(args) => Ok(fmt::run(&args, cli.color)),
         Command::Gen(args) => generate::run(&args, cli.color),
         Command::Run(args) => run::run(&args, cli.color),
+        Command::Test(args) => test::run(&args, cli.color),
         Command::Show(args) => show::run(&args, cli.color),
         Command::Repl(args) => repl::run(&args, cli.color),
         Command::Recover(args) => recover::run(&args, cli.color),

@@ -16,8 +16,8 @@
 //! - [`worker`]: the worker that runs whole phases beside a distant store.
 //! - [`limits`]: the named bounds.
 //! - [`wrap`]: stores around other stores: faults, counts, distances, histories.
-//! - `conformance`, behind the feature of that name: the suite that every adapter must pass, and
-//!   `TestWorld`, a world for it to run in.
+//! - `conformance`, behind the feature of that name: the suite that every adapter must pass;
+//!   `TestWorld`, behind `test-world`: a world for tests, in virtual time.
 
 pub mod catalog;
 pub mod codec;
@@ -29,7 +29,7 @@ pub mod overlay;
 pub mod random;
 pub mod record;
 pub mod store;
-#[cfg(feature = "conformance")]
+#[cfg(feature = "test-world")]
 pub mod test_world;
 pub mod united;
 pub mod violation;
@@ -43,7 +43,7 @@ pub use store::{
     Capabilities, Commit, Committed, DataStore, Once, OperationId, Outcome, Session, StoreError,
     StoreOperation, StoreSchema, Transaction,
 };
-#[cfg(feature = "conformance")]
+#[cfg(feature = "test-world")]
 pub use test_world::TestWorld;
 pub use united::{EngineId, United, UnitedCommit};
 pub use violation::{Refusal, Violation, ViolationKind};

@@ -15,6 +15,7 @@ mod recover;
 mod repl;
 mod run;
 mod serve;
+mod test;
 mod tutorial;
 mod usage;
 
