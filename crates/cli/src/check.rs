@@ -15,6 +15,7 @@ use crate::open;
 use crate::output::{Color, human, print, summary};
 use crate::progress::Progress;
 use crate::test;
+use crate::watch::{LOOK_EVERY, Watched};
 
 /// Check programs and report what is wrong with them.
 #[derive(clap::Args)]
@@ -24,6 +25,7 @@ Examples:
   mingle check --format short src/*.mingle   one line for each diagnostic
   mingle check --format json - < shop.mingle for other programs; `-` is standard input
   mingle check --endorsements shop.mingle    what somebody vouched for, and why
+  mingle check --watch shop.mingle           again after each change
   mingle check --config mingle.toml shop.mingle  whether its stores are bound as they can be
 
 Warnings alone are no failure: the exit code is then 0.")]
@@ -44,6 +46,10 @@ pub struct Args {
     /// List the endorsements too.
     #[arg(long)]
     endorsements: bool,
+
+    /// Check again after each change, until the command is stopped.
+    #[arg(long)]
+    watch: bool,
 }
 
 /// How to report.
@@ -60,6 +66,36 @@ pub enum Format {
 
 /// Runs the command.
 pub fn run(args: &Args, color: Color) -> Exit {
+    if !args.watch {
+        return check(args, color);
+    }
+    if args.files.iter().any(|file| file == files::STDIN) {
+        eprintln!("error: standard input cannot be watched; name files");
+        return Exit::Usage;
+    }
+    let sources = |file: &String| {
+        let program = file.strip_suffix(test::ENDING).map(|stem| format!("{stem}.mingle"));
+        let mut sources = open::sources(file, args.config.as_deref()).to_vec();
+        sources.extend(program.map(PathBuf::from));
+        sources
+    };
+    let mut watched = Watched::new(args.files.iter().flat_map(sources));
+    loop {
+        let exit = check(args, color);
+        let state = if exit == Exit::Success { "no errors" } else { "errors" };
+        eprintln!("{state}; waiting for changes");
+        let changed = loop {
+            if let Some(changed) = watched.changed() {
+                break changed.display().to_string();
+            }
+            std::thread::sleep(LOOK_EVERY);
+        };
+        eprintln!("\n{changed} changed");
+    }
+}
+
+/// Checks the programs once.
+fn check(args: &Args, color: Color) -> Exit {
     let (mut exit, mut checked) = (Exit::Success, Vec::new());
     for path in &args.files {
         if path.ends_with(test::ENDING) {

@@ -144,6 +144,22 @@ fn text(language: &Language, checked: &Checked, name: &str) -> Option<String> {
     }
 }
 
+/// Returns a client in a language by its name: `typescript`, `python` or `rust`. None if the language is
+/// unknown, or the program has errors.
+#[cfg(feature = "server")]
+pub fn client(language: &str, checked: &Checked, name: &str) -> Option<String> {
+    match language {
+        "typescript" => mingle_gen::typescript::text_with(checked, name, Runtime::Embedded),
+        "python" => mingle_gen::python::text_with(checked, name, Runtime::Embedded),
+        "rust" => rust(checked, name),
+        _ => None,
+    }
+}
+
+/// The languages of [`client`].
+#[cfg(feature = "server")]
+pub const LANGUAGES: [&str; 3] = ["typescript", "python", "rust"];
+
 fn rust(checked: &Checked, name: &str) -> Option<String> {
     let items = mingle_gen::rust::items(checked, &format!("`{name}`"))?;
     let text = mingle_gen::rust::text(items);

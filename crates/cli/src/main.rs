@@ -7,6 +7,8 @@ mod check;
 mod check_history;
 mod completions;
 mod datacenters;
+#[cfg(feature = "server")]
+mod dev;
 mod exit;
 mod explain;
 mod files;
@@ -19,6 +21,7 @@ mod log;
 mod lsp;
 mod man;
 mod migrate;
+mod new;
 mod open;
 mod output;
 mod progress;
@@ -31,6 +34,7 @@ mod serve;
 mod show;
 mod status;
 mod test;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -44,6 +48,7 @@ use clap::{Parser, Subcommand};
     arg_required_else_help = true,
     after_help = "\
 Examples:
+  mingle new shop                      begin: a program, tests and bindings
   mingle check shop.mingle             is anything wrong with it?
   mingle explain M0302                 what does this diagnostic mean?
   mingle explain shop.mingle           which part of each transaction runs where?
@@ -58,6 +63,7 @@ Examples:
   mingle migrate shop.mingle           which SQL do its tables still need?
   mingle fmt shop.mingle               lay it out
   mingle serve shop.mingle             let others call it, over HTTP
+  mingle dev shop.mingle               the same, again after each change
   mingle lsp                           serve an editor
   mingle gen rust shop.mingle          call it from Rust, with types
   mingle check-history run.jsonl       does what was recorded keep its promise?
@@ -79,6 +85,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    New(new::Args),
     Check(check::Args),
     Explain(explain::Args),
     Fmt(fmt::Args),
@@ -96,6 +103,8 @@ enum Command {
     CheckHistory(check_history::Args),
     #[cfg(feature = "server")]
     Serve(serve::Args),
+    #[cfg(feature = "server")]
+    Dev(dev::Args),
     Lsp(lsp::Args),
     Completions(completions::Args),
     #[command(hide = true)]
@@ -116,6 +125,7 @@ fn main() -> ExitCode {
     silence_contained_panics();
     let cli = Cli::parse();
     let exit = match cli.command {
+        Command::New(args) => new::run(&args),
         Command::Check(args) => Ok(check::run(&args, cli.color)),
         Command::Explain(args) => explain::run(&args, cli.color),
         Command::Fmt(args) => Ok(fmt::run(&args, cli.color)),
@@ -133,6 +143,8 @@ fn main() -> ExitCode {
         Command::CheckHistory(args) => check_history::run(&args),
         #[cfg(feature = "server")]
         Command::Serve(args) => serve::run(&args, cli.color),
+        #[cfg(feature = "server")]
+        Command::Dev(args) => dev::run(&args, cli.color),
         Command::Lsp(args) => lsp::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
         Command::Man(args) => man::run(&args),

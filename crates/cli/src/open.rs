@@ -107,12 +107,44 @@ async fn open_with(
     color: Color,
     open: impl AsyncFnOnce(Arc<Program>, Binding, &Path) -> Result<Database, OpenError>,
 ) -> Result<Opened, Failure> {
+    let Prepared { program, binding, session, data } = prepare(path, place, color)?;
+    let database = open(program, binding, &data).await.map_err(|error| failure(&error))?;
+    Ok(Opened { database, session, data })
+}
+
+/// A program and its binding, before its stores are opened.
+pub struct Prepared {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its binding.
+    pub binding: Binding,
+    /// A session at the chosen replica.
+    pub session: Session,
+    /// The folder of the data.
+    pub data: PathBuf,
+}
+
+/// Reads and checks a program and its binding. Errors of the program are printed.
+pub fn prepare(path: &str, place: &Place, color: Color) -> Result<Prepared, Failure> {
     let program = program(path, color)?;
     let binding = binding(path, place.config.as_deref())?;
     let session = replica(&program, &binding, place)?.map_or_else(Session::default, Session::at);
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
-    let database = open(program, binding, &data).await.map_err(|error| failure(&error))?;
-    Ok(Opened { database, session, data })
+    Ok(Prepared { program, binding, session, data })
+}
+
+/// Returns the files that decide what a program does: its text and its binding, which may be missing.
+pub fn sources(path: &str, config: Option<&Path>) -> [PathBuf; 2] {
+    let binding = config.map_or_else(|| beside(path, "mingle.toml"), Path::to_owned);
+    [PathBuf::from(path), binding]
+}
+
+impl Place {
+    /// Returns the file of the binding, if one is named.
+    #[cfg(feature = "server")]
+    pub fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
 }
 
 /// Reports the warnings of a store as notes.

@@ -144,7 +144,8 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     })
 }
 
-fn failure(error: ServerError) -> Failure {
+/// Returns the failure of the command for a server that cannot start.
+pub fn failure(error: ServerError) -> Failure {
     match &error {
         ServerError::Config(config) => {
             Failure::usage(format!("{config}; give --tokens, or --open if that is meant"))
@@ -208,7 +209,7 @@ fn session_key(file: &Path) -> Result<SessionKey, Failure> {
 
 /// Returns a future that is ready once the process is told to end. The signal handlers are set up
 /// at once.
-fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+pub fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

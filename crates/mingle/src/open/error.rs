@@ -70,6 +70,17 @@ impl OpenError {
         }
     }
 
+    /// True if the data in the folder were written under other declarations, which this program changes.
+    pub fn is_changed_declaration(&self) -> bool {
+        match self {
+            #[cfg(feature = "embedded")]
+            Self::Embedded(error) => {
+                matches!(error, mingle_store_embedded::OpenError::Changed { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// True if the store may be away only for a while: it does not answer, another process has its folder,
     /// or its disk fails.
     pub fn is_unavailable(&self) -> bool {

@@ -10,6 +10,7 @@ mod generate;
 mod init;
 mod lsp;
 mod migrate;
+mod new;
 mod postgres;
 mod recover;
 mod repl;

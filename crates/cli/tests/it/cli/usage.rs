@@ -116,7 +116,7 @@ fn the_book_has_every_command_and_option() {
             }
         }
     }
-    assert_eq!(seen, 17);
+    assert_eq!(seen, 19);
 }
 
 #[test]
