@@ -178,17 +178,27 @@ impl Background {
 
     /// Waits for a line with this text, and returns the line.
     fn expect(&mut self, text: &str) -> String {
+        self.expect_all(&[text])
+    }
+
+    /// Waits for lines with these texts, in any order: standard output and standard error have none
+    /// between them. Returns the line with the last text.
+    fn expect_all(&mut self, texts: &[&str]) -> String {
         let until = Instant::now() + Duration::from_mins(1);
-        while let Ok(line) =
-            self.lines.recv_timeout(until.saturating_duration_since(Instant::now()))
-        {
+        let (mut left, mut last) = (texts.to_vec(), String::new());
+        while !left.is_empty() {
+            let wait = until.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(wait) else {
+                panic!("no line with {left:?} in:\n{}", self.seen)
+            };
+            left.retain(|text| !line.contains(text));
             self.seen.push_str(&line);
             self.seen.push('\n');
-            if line.contains(text) {
-                return line;
+            if texts.last().is_some_and(|text| line.contains(text)) {
+                last = line;
             }
         }
-        panic!("no line with {text:?} in:\n{}", self.seen)
+        last
     }
 
     /// Ends it as a user does.
@@ -270,8 +280,7 @@ fn dev_serves_each_good_version_and_keeps_the_data() {
     assert_eq!(dev.interrupt(), Some(0));
     drop(dev);
     let mut dev = Background::start(folder.path(), &["dev", "--listen", "127.0.0.1:0", "--reset"]);
-    dev.expect("the data is now in ");
-    let line = dev.expect("listening on http://");
+    let line = dev.expect_all(&["the data is now in ", "listening on http://"]);
     let address = line.trim_start_matches("listening on http://").to_owned();
     assert!(call(&address, "add").ends_with("{\"result\":\"1\"}"));
     assert!(folder.path().join(".mingle/one.before-1").is_dir(), "the data is kept aside");
@@ -309,9 +318,8 @@ fn check_watches() {
     let mut check = Background::start(folder.path(), &["check", "--watch", "a.mingle"]);
     check.expect("no errors; waiting for changes");
     fs::write(folder.path().join("a.mingle"), "store s: strong;").expect("it is written");
-    check.expect("a.mingle changed");
-    check.expect("no level is called `strong`");
-    check.expect("waiting for changes");
+    let texts = ["a.mingle changed", "no level is called `strong`", "errors; waiting for changes"];
+    check.expect_all(&texts);
     fs::write(folder.path().join("a.mingle"), ONE).expect("it is written");
     check.expect("no errors; waiting for changes");
     let stdin = mingle(folder.path(), &["check", "--watch", "-"]);
