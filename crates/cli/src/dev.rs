@@ -18,6 +18,7 @@ use mingle_server::{Config, Server};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::generate;
+use crate::held::Sign;
 use crate::log::Log;
 use crate::open::{self, Place, Prepared, block_on, prepare};
 use crate::output::{Color, print};
@@ -140,6 +141,7 @@ async fn serve(args: &Args, mut served: Served, mut watched: Watched) -> Result<
         let bound = Server::bind(database.clone(), served.address, config).await;
         let server = bound.map_err(failure)?;
         let url = server.url();
+        let _sign = Sign::put(&prepared.data, &url);
         if is_first {
             print(&format!("listening on {url}\n"));
             if args.browser {

@@ -14,6 +14,7 @@ mod explain;
 mod files;
 mod fmt;
 mod generate;
+mod held;
 #[cfg(feature = "postgres")]
 mod init;
 #[cfg(feature = "server")]

@@ -10,6 +10,7 @@ use mingle_lang::Program;
 
 use crate::exit::{Exit, Failure};
 use crate::files;
+use crate::held::Holder;
 use crate::output::{Color, human};
 
 /// Where the data is, and which replica to stay at.
@@ -131,6 +132,22 @@ pub fn prepare(path: &str, place: &Place, color: Color) -> Result<Prepared, Fail
     let session = replica(&program, &binding, place)?.map_or_else(Session::default, Session::at);
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
     Ok(Prepared { program, binding, session, data })
+}
+
+/// Returns the program, and the server that holds the folder of its data, if one does.
+pub fn held(
+    path: &str,
+    place: &Place,
+    color: Color,
+) -> Result<Option<(Arc<Program>, Holder)>, Failure> {
+    let data = place.data.clone().unwrap_or_else(|| default_data(path));
+    let Some(holder) = Holder::of(&data) else { return Ok(None) };
+    if place.at.is_some() {
+        let message = "a server holds the data, and this command would call it at the server's own replica; \
+                       leave out --at, or stop the server";
+        return Err(Failure::usage(message));
+    }
+    Ok(Some((program(path, color)?, holder)))
 }
 
 /// Returns the files that decide what a program does: its text and its binding, which may be missing.

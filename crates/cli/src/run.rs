@@ -1,11 +1,12 @@
 //! `mingle run`: calls a transaction.
 
-use mingle::{Call, Error};
-use mingle_model::Type;
+use mingle::{Call, Error, texts};
+use mingle_lang::Program;
+use mingle_model::{Type, Value};
 
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::open::{Opened, Place, block_on, open};
+use crate::open::{Opened, Place, block_on, held, open};
 use crate::output::{Color, print};
 use crate::progress::Progress;
 use crate::rest::{A_MOMENT, wait_for_rest};
@@ -53,6 +54,12 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         })?;
         named.push((name, value));
     }
+    if let Some((program, holder)) = held(&args.file, &args.place, color)? {
+        let arguments = arguments(&program, &args.transaction, &named).map_err(failure)?;
+        let result = holder.call(&program, &args.transaction, &arguments, args.until.as_deref())?;
+        print(&format!("{result}\n"));
+        return Ok(Exit::Success);
+    }
     block_on(async {
         let opened = open(&args.file, &args.place, color).await?;
         let database = &opened.database;
@@ -76,22 +83,30 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
 async fn call(args: &Args, named: &[(&str, &str)], opened: &Opened) -> Result<(), Error> {
     let _progress = Progress::start(format!("running {}", args.transaction));
     let database = &opened.database;
-    let plan = database.program().plan(&args.transaction);
-    let mut texts = Vec::new();
-    for (name, value) in named {
-        let params = plan.map_or(&[][..], |plan| plan.params.as_slice());
-        let param = params.iter().find(|(param, _)| **param == **name);
-        let text = text(value, param.map(|(_, param_type)| param_type));
-        texts.push((*name, text.map_err(|failure| Error::Misuse(failure.message))?));
-    }
-    let texts = texts.iter().map(|(name, text)| (*name, text.as_str()));
-    let arguments = database.arguments(&args.transaction, texts)?;
+    let arguments = arguments(database.program(), &args.transaction, named)?;
     let mut call = Call::new(args.transaction.as_str(), arguments);
     call.session = opened.session.clone();
     call.until = args.until.as_deref().map(Into::into);
     let report = database.submit(call).await?;
     print(&format!("{}\n", database.result_json(&args.transaction, &report)));
     Ok(())
+}
+
+/// Reads the arguments of a call.
+fn arguments(
+    program: &Program,
+    transaction: &str,
+    named: &[(&str, &str)],
+) -> Result<Vec<Value>, Error> {
+    let plan = program.plan(transaction);
+    let mut given = Vec::new();
+    for (name, value) in named {
+        let params = plan.map_or(&[][..], |plan| plan.params.as_slice());
+        let param = params.iter().find(|(param, _)| **param == **name);
+        let text = text(value, param.map(|(_, param_type)| param_type));
+        given.push((*name, text.map_err(|failure| Error::Misuse(failure.message))?));
+    }
+    texts::arguments(program, transaction, given.iter().map(|(name, text)| (*name, text.as_str())))
 }
 
 /// The text of an argument: for `@FILE` the content of the file, otherwise the argument itself; a leading

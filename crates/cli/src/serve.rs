@@ -12,6 +12,7 @@ use mingle_server::{Config, Server, Tokens, WorkerBounds, limits, tls};
 
 use crate::exit::{Exit, Failure};
 use crate::files;
+use crate::held::Sign;
 use crate::log::Log;
 use crate::open::{Place, block_on, open_to_stay};
 use crate::output::{Color, print};
@@ -134,6 +135,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         let config = config(args, &database, opened.session.replica())?;
         let at_most = config.shutdown_after.max(A_MOMENT);
         let server = Server::bind(database.clone(), args.listen, config).await.map_err(failure)?;
+        let _sign = Sign::put(&opened.data, &server.url());
         tracing::info!(url = server.url(), program = args.file, "listening");
         print(&format!("listening on {}\n", server.url()));
         if !server.run(stop).await {

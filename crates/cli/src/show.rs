@@ -1,7 +1,9 @@
 //! `mingle show`: an object's fields.
 
+use mingle::texts;
+
 use crate::exit::{Exit, Failure};
-use crate::open::{Place, block_on, open};
+use crate::open::{Place, block_on, held, open};
 use crate::output::{Color, print};
 use crate::progress::Progress;
 use crate::rest::A_MOMENT;
@@ -36,6 +38,12 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
+    if let Some((program, holder)) = held(&args.file, &args.place, color)? {
+        // Mistakes in the name and the key get the messages that they have without a server.
+        texts::object(&program, &args.object, &args.key).map_err(failure)?;
+        print(&format!("{}\n", holder.show(&args.object, &args.key, args.limit)?));
+        return Ok(Exit::Success);
+    }
     block_on(async {
         let _progress = Progress::start(format!("reading {}", args.object));
         let opened = open(&args.file, &args.place, color).await?;

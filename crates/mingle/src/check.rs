@@ -1,9 +1,10 @@
 //! Checking a binding against a program, without opening a store.
 
-use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
+use mingle_lang::{Plan, Program};
+use mingle_model::Level;
 
-use crate::binding::Binding;
+use crate::binding::{Binding, StoreBinding};
 use crate::open::{OpenError, check_store};
 
 /// Checks a binding against a program, with the checks that opening a database begins with. The
@@ -37,15 +38,36 @@ pub fn check_binding(program: &Program, binding: &Binding) -> Result<Vec<String>
     #[cfg(feature = "embedded")]
     crate::open::renamed::check_renamed(program, binding)?;
     #[cfg(feature = "embedded")]
-    let notes = crate::conflicts::check_conflicts(program, binding)?;
+    let mut notes = crate::conflicts::check_conflicts(program, binding)?;
     #[cfg(not(feature = "embedded"))]
-    let notes = Vec::new();
+    let mut notes = Vec::new();
     for index in 0..program.checked.stores.len() {
         check_store(program, StoreId(index as u32), binding)?;
     }
     #[cfg(any(feature = "postgres", feature = "redis", feature = "cassandra"))]
     crate::overlaps::check_overlaps(program, binding)?;
+    notes.extend(program.plans.iter().filter_map(|plan| not_isolated(program, plan, binding)));
     Ok(notes)
+}
+
+/// Returns a note for an isolated transaction that the embedded stores of a binding cannot isolate. Other
+/// engines may give more than a store's level; opening them tells.
+fn not_isolated(program: &Program, plan: &Plan, binding: &Binding) -> Option<String> {
+    let default = StoreBinding::default();
+    let visited = plan.phases.iter().filter_map(|phase| phase.store);
+    let visited: Vec<StoreId> = if plan.isolated { visited.collect() } else { Vec::new() };
+    let (_, before_last) = visited.split_last()?;
+    let weak = before_last.iter().find_map(|store| {
+        let declared = &program.checked.stores[store.index()];
+        let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
+        let level = program.checked.levels.carrier(declared.level);
+        (bound.engine.is_embedded() && level >= Level::Causal).then_some(&declared.name)
+    })?;
+    Some(format!(
+        "every call is refused: {}: it is isolated, so all stores that it visits but the last must be \
+         serializable, and {weak} is not",
+        plan.name
+    ))
 }
 
 /// Checks that the binding names only stores and operations of the program.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
-use mingle_model::{FieldType, ObjectType, Ref, Time, Type, Value, json};
+use mingle_model::{FieldType, ObjectType, Ref, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, SessionScope, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
 use serde_json::{Map, Value as Json};
@@ -18,6 +18,7 @@ use crate::open::{
     Known, OpenError, in_place_of, is_all_embedded, open_store, opening_order, store_schema,
 };
 use crate::scope::scope;
+use crate::texts;
 
 /// The number of elements of each collection that [`Database::show`] gives by default.
 pub const SHOWN_MAX: usize = 100;
@@ -134,6 +135,15 @@ impl Database {
         let stores = stores.into_values().collect();
         let scope = scope(&program, binding, folder, &*world);
         let runtime = Runtime::new(program, stores, world, binding.settings.clone());
+        let plans = runtime.program().plans.iter();
+        let refused = plans.filter_map(|plan| runtime.check_plan(plan).err());
+        for error in refused {
+            let warning = format!("every call is refused: {error}");
+            // The check of the binding may have found it.
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
         Ok(Self { warnings, scope, known, ..Self::over(runtime) })
     }
 
@@ -278,33 +288,7 @@ impl Database {
         transaction: &str,
         named: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Vec<Value>, Error> {
-        let plan = self.program().plan(transaction);
-        let plan = plan.ok_or_else(|| unknown_transaction(self.program(), transaction))?;
-        let mut values: BTreeMap<&str, Value> = BTreeMap::new();
-        for (name, text) in named {
-            let Some((_, param_type)) = plan.params.iter().find(|(param, _)| **param == *name)
-            else {
-                let known: Vec<&str> = plan.params.iter().map(|(param, _)| &**param).collect();
-                return Err(Error::Misuse(format!(
-                    "{transaction} has no parameter {name:?}; it takes {}",
-                    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-                )));
-            };
-            let value = self.read_text(text, param_type);
-            let value = value
-                .map_err(|error| Error::Misuse(format!("{name} of {transaction}: {error}")))?;
-            if values.insert(name, value).is_some() {
-                return Err(Error::Misuse(format!("{name} of {transaction} is given twice")));
-            }
-        }
-        plan.params
-            .iter()
-            .map(|(param, param_type)| {
-                values.remove(&**param).ok_or_else(|| {
-                    Error::Misuse(format!("{transaction} needs {param}, of type {param_type}"))
-                })
-            })
-            .collect()
+        texts::arguments(self.program(), transaction, named)
     }
 
     /// Reads a value from its text, as on a command line.
@@ -313,31 +297,7 @@ impl Database {
     ///
     /// A message with the expected and the found value.
     pub fn read_text(&self, text: &str, value_type: &Type) -> Result<Value, String> {
-        let schema = self.program().schema();
-        let json_value = || mingle_model::parse_json(text.as_bytes());
-        match value_type {
-            Type::String => json::read_string(text),
-            Type::Time => Time::parse(text).map(Value::Time),
-            Type::Ref(name) if has_string_key(schema, name) => {
-                // A key written as JSON is read as JSON.
-                match json_value() {
-                    Ok(Json::String(key)) => self.ref_of(name, &key),
-                    _ => self.ref_of(name, text),
-                }
-            }
-            _ => {
-                let value = json_value().map_err(|error| {
-                    format!("expected {value_type} as JSON, found {text:?} ({error})")
-                })?;
-                json::from_json(schema, &value, value_type).map_err(|error| error.to_string())
-            }
-        }
-    }
-
-    fn ref_of(&self, name: &str, key: &str) -> Result<Value, String> {
-        let schema = self.program().schema();
-        json::from_json(schema, &Json::String(key.to_owned()), &Type::Ref(name.into()))
-            .map_err(|error| error.to_string())
+        texts::read_text(self.program(), text, value_type)
     }
 
     /// The result of a call as JSON; null if there is none.
@@ -357,22 +317,7 @@ impl Database {
     ///
     /// [`Error::Misuse`] when there is no such kind, or the key does not fit.
     pub fn object(&self, kind: &str, key: &str) -> Result<Ref, Error> {
-        let schema = self.program().schema();
-        let Some(declared) = schema.objects.get(kind) else {
-            let known: Vec<&str> = schema.objects.keys().map(|name| &**name).collect();
-            return Err(Error::Misuse(format!(
-                "no object is called {kind:?}; there are {}",
-                known.join(", ")
-            )));
-        };
-        let value = self.read_text(key, &Type::Ref(declared.name.clone())).or_else(|_| {
-            self.read_text(key, &declared.key_type)
-                .map(|key| Value::Ref(Ref::new(declared.name.clone(), key)))
-        });
-        match value.map_err(|error| Error::Misuse(format!("the key of {kind}: {error}")))? {
-            Value::Ref(object) => Ok(object),
-            other => Err(Error::Misuse(format!("{other} is no {kind}"))),
-        }
+        texts::object(self.program(), kind, key)
     }
 
     /// An object's fields as JSON; null if the object does not exist. A collection is cut to its first
@@ -462,17 +407,4 @@ impl Database {
             (_, other) => unreachable!("{other:?} is no answer to a read of {name}"),
         }
     }
-}
-
-fn has_string_key(schema: &mingle_model::Schema, name: &str) -> bool {
-    match schema.objects.get(name).map(|declared| &declared.key_type) {
-        Some(Type::String) => true,
-        Some(Type::Ref(inner)) => has_string_key(schema, inner),
-        _ => false,
-    }
-}
-
-fn unknown_transaction(program: &Program, name: &str) -> Error {
-    let known: Vec<&str> = program.plans.iter().map(|plan| &*plan.name).collect();
-    Error::Misuse(format!("no transaction is called {name:?}; there are {}", known.join(", ")))
 }

@@ -5,6 +5,7 @@
 //!   opens the stores; `datacenters`: data centers in this process;
 //! - [`migration`]: the tables and columns that its stores still need;
 //! - [`recovery`]: unfinished transactions; `inside`: calls inside a transaction of the application;
+//! - [`texts`]: values from their texts, as on a command line;
 //! - [`typed`]: the base of the code that [`program!`] generates.
 //!
 //! Each engine is a feature: `embedded` (on by default), `postgres`, `redis`, `cassandra`, and `worker`
@@ -108,6 +109,7 @@ mod overlaps;
 pub mod recovery;
 mod scope;
 mod still;
+pub mod texts;
 pub mod typed;
 
 use std::sync::Arc;

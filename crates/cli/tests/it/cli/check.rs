@@ -139,3 +139,28 @@ fn the_binding_beside_the_program_is_checked() {
     let run = mingle(folder.path(), &["check", "bank.mingle"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn an_isolated_transaction_that_its_stores_cannot_isolate_is_noted() {
+    let program = "store a: linearizable; store b: causal; store c: eventual;
+        object A in a { key k: string; n: int; }
+        object B in b { key k: string; n: int; }
+        object C in c { key k: string; n: int; }
+        isolated transaction three(x: ref A, y: ref B, z: ref C) { x.n += 1; y.n += 1; z.n += 1; }
+        isolated transaction two(x: ref A, y: ref B) { x.n += 1; y.n += 1; }
+        ";
+    let folder = folder(&[("a.mingle", program)]);
+    let expected = "every call is refused: three: it is isolated, so all stores that it visits but the last \
+                    must be serializable, and b is not";
+    let checked = mingle(folder.path(), &["check", "a.mingle"]);
+    assert_eq!(
+        (checked.code, checked.stderr.trim_end()),
+        (Some(0), format!("note: {expected}").as_str())
+    );
+    // A start tells it too, and other transactions run.
+    let run = mingle(folder.path(), &["run", "a.mingle", "two", "x=1", "y=1"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.stderr.matches(expected).count(), 1, "{}", run.stderr);
+    let refused = mingle(folder.path(), &["run", "a.mingle", "three", "x=1", "y=1", "z=1"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+}

@@ -222,6 +222,7 @@ impl Drop for Background {
 const ONE: &str = "store s: linearizable;
 object Item in s { key sku: string; count: int; }
 transaction add(item: ref Item) -> int { item.count += 1; return item.count; }
+transaction refuse(item: ref Item) { require item.count < 0 else \"never\" as never; item.count = 0; }
 ";
 
 fn call(address: &str, transaction: &str) -> String {
@@ -261,6 +262,24 @@ fn dev_serves_each_good_version_and_keeps_the_data() {
     assert!(call(&address, "twice").ends_with("{\"result\":3}"));
     assert!(client().contains("twice("));
 
+    // Other commands call the server, which holds the data.
+    let run = mingle(folder.path(), &["run", "one.mingle", "twice", "item=cup"]);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "2\n", ""));
+    let shown = mingle(folder.path(), &["show", "one.mingle", "Item", "cup"]);
+    assert_eq!(shown.stdout, "{\"sku\":\"cup\",\"count\":2}\n");
+    assert_eq!(mingle(folder.path(), &["show", "one.mingle", "Item", "none"]).stdout, "null\n");
+    for (args, code, expected) in [
+        (&["run", "one.mingle", "twice"][..], 2, "twice needs item"),
+        (&["run", "one.mingle", "nothing"], 2, "no transaction is called \"nothing\""),
+        (&["show", "one.mingle", "Thing", "x"], 2, "no object is called \"Thing\""),
+        (&["run", "one.mingle", "refuse", "item=cup"], 3, "never [never]"),
+        (&["show", "one.mingle", "Item", "cup", "--at", "r1"], 2, "leave out --at"),
+    ] {
+        let run = mingle(folder.path(), args);
+        assert_eq!(run.code, Some(code), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+    }
+
     // A mistake is shown, and the program as it was goes on.
     write(&ONE.replace("count += 1", "cuont += 1"));
     dev.expect("no field of `Item` is called `cuont`");
@@ -269,6 +288,9 @@ fn dev_serves_each_good_version_and_keeps_the_data() {
 
     // A change that does not fit the data: nothing is lost unless the user says so.
     let changed = ONE.replace("count: int", "count: string").replace("count += 1", "count = \"1\"");
+    let changed = changed
+        .replace("item.count < 0", "item.count == \"\"")
+        .replace("item.count = 0", "item.count = \"\"");
     let changed = changed.replace("-> int", "-> string");
     write(&changed);
     dev.expect("Item.count");
@@ -279,6 +301,9 @@ fn dev_serves_each_good_version_and_keeps_the_data() {
     #[cfg(unix)]
     assert_eq!(dev.interrupt(), Some(0));
     drop(dev);
+    // Without the server, the folder is opened.
+    let shown = mingle(folder.path(), &["status", "one.mingle"]);
+    assert_ne!(shown.code, Some(0), "the program does not fit the data: {}", shown.stdout);
     let mut dev = Background::start(folder.path(), &["dev", "--listen", "127.0.0.1:0", "--reset"]);
     let line = dev.expect_all(&["the data is now in ", "listening on http://"]);
     let address = line.trim_start_matches("listening on http://").to_owned();

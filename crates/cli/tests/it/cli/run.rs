@@ -205,7 +205,10 @@ fn isolation_across_stores_needs_serializable_ones_before_the_last() {
         isolated transaction weak(y: ref B, z: ref C) { y.n += 1; z.n += 1; }\n";
     let folder = folder(&[("p.mingle", text)]);
     let both = mingle(folder.path(), &["run", "p.mingle", "both", "x=1", "y=1"]);
-    assert_eq!((both.code, both.stdout.as_str(), both.stderr.as_str()), (Some(0), "1\n", ""));
+    assert_eq!((both.code, both.stdout.as_str()), (Some(0), "1\n"), "{}", both.stderr);
+    // The other transaction can never run here, and a start says so.
+    assert!(both.stderr.starts_with("note: every call is refused: weak: "), "{}", both.stderr);
+    assert_eq!(both.stderr.lines().count(), 1, "{}", both.stderr);
     let weak = mingle(folder.path(), &["run", "p.mingle", "weak", "y=1", "z=1"]);
     assert_eq!((weak.code, weak.stdout.as_str()), (Some(2), ""), "{}", weak.stderr);
     assert!(
