@@ -14,23 +14,23 @@ use mingle_model::{Name, Origin, TransactionId};
 use mingle_store::{Admission, Data, DataStore, Once, Read, Session as StoreSession, World};
 use tracing::Span;
 
-use crate::call::{Call, CallReport, Finish, Running, Shared};
-use crate::circuit::Circuits;
-use crate::error::Error;
-use crate::intent::ProgramHash;
-use crate::known::Known;
-use crate::lease::Watched;
-use crate::leave::never_leaves_any;
-use crate::limits::Settings;
-use crate::machine::Facts;
-use crate::metrics::Figures;
-use crate::own::Own;
-use crate::places::Sums;
-use crate::planted::Planted;
-use crate::session::Session;
-use crate::stats::Stats;
-use crate::through::Looked;
-use crate::transaction::within;
+use crate::api::call::{Call, CallReport, Finish, Running, Shared};
+use crate::api::error::Error;
+use crate::api::session::Session;
+use crate::api::settings::Settings;
+use crate::execute::bookkeeping::never_leaves_any;
+use crate::execute::transaction::within;
+use crate::in_flight::lease::Watched;
+use crate::in_flight::table::Own;
+use crate::interpreter::machine::Facts;
+use crate::mutants::Planted;
+use crate::observe::metrics::Figures;
+use crate::observe::stats::Stats;
+use crate::protocol::intent::ProgramHash;
+use crate::stores::answers::Sums;
+use crate::stores::availability::Circuits;
+use crate::stores::visibility::Looked;
+use crate::stores::visibility_cache::Known;
 
 /// A program, its stores and the world in which it runs.
 pub struct Runtime {
@@ -110,10 +110,10 @@ impl Runtime {
             program.checked.stores.len(),
             "one store for each that the program declares"
         );
-        crate::metrics::describe();
+        crate::observe::metrics::describe();
         let hash = ProgramHash::of(&program.text);
         let known = Known::of(hash, program.clone());
-        let stamped = crate::united::stamped(&stores);
+        let stamped = crate::execute::single_engine::stamped(&stores);
         let figures = Figures::of(&program);
         Arc::new_cyclic(|me| Self {
             program,

@@ -1,0 +1,500 @@
+//! The records that a phase leaves beside its writes: intent, commit witness and witness rows.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mingle_lang::split::Mode;
+use mingle_lang::{Phase, Plan};
+use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
+use mingle_store::{Guard, RecordKey, RecordKind, Write};
+
+use crate::api::error::Error;
+use crate::execute::attempt::Visit;
+use crate::execute::transaction::Execution;
+use crate::interpreter::machine::Finished;
+use crate::mutants::Planted;
+use crate::observe::stats::Counted;
+use crate::protocol::intent::{Witness, encode, write_parts};
+use crate::protocol::wait_set::Worklist;
+use crate::runtime::Runtime;
+
+/// The role of a phase in its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// No other process need know of it: it does not write, or no other store is written.
+    Plain,
+    /// The phase reads before an `isolated` transaction writes.
+    Reader,
+    /// The phase writes first: its commit decides the transaction.
+    First,
+    /// The phase follows the first writing phase, and leaves a commit witness.
+    Later,
+}
+
+impl Role {
+    /// All roles, in order of their numbers.
+    pub(crate) const ALL: [Self; 4] = [Self::Plain, Self::Reader, Self::First, Self::Later];
+
+    /// Returns the role's name in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "alone",
+            Self::Reader => "reader",
+            Self::First => "first",
+            Self::Later => "later",
+        }
+    }
+}
+
+/// The records and guards sent to the store besides the phase's own writes.
+#[derive(Default)]
+pub(crate) struct Draft {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) guards: Vec<Guard>,
+    /// The transactions found in witness rows, to be waited for.
+    pub(crate) found: Worklist,
+    pub(crate) known: BTreeSet<TransactionId>,
+    /// The stamps that the session had seen and the rows pass on.
+    pub(crate) seen: Vec<(Name, Stamp)>,
+    pub(crate) has_rows: bool,
+    pub(crate) own_rows: Vec<WitnessRow>,
+    /// A commit witness that is not written for now.
+    pub(crate) owed: Option<Vec<Write>>,
+}
+
+impl Runtime {
+    /// Adds the witness rows on the objects read and written to the draft.
+    pub(crate) fn meet(
+        &self,
+        execution: &Execution,
+        index: usize,
+        visit: &Visit,
+        written: &BTreeSet<Option<Ref>>,
+        draft: &mut Draft,
+    ) {
+        if visit.rows.is_empty() && visit.remembered.is_empty() {
+            return;
+        }
+        // At stores that the transaction itself visits later it must look, however much is known by
+        // now: its reads there may have begun before.
+        let to_come = execution.plan.phases[index + 1..].iter();
+        let to_come: BTreeSet<Name> =
+            to_come.filter_map(|phase| execution.store_name(phase)).collect();
+        let rows = visit.rows.iter().chain(&visit.remembered);
+        for row in rows.filter(|_| self.settings.tracking) {
+            draft.known.insert(row.id);
+            if execution.id == Some(row.id) {
+                continue;
+            }
+            let concerns = match row.kind {
+                RowKind::Write => true,
+                RowKind::Read => {
+                    execution.plan.isolated
+                        && self.planted != Planted::ReadersNotAwaited
+                        && (row.object.is_none() || written.contains(&row.object))
+                }
+            };
+            if concerns {
+                let mut row = row.clone();
+                row.stores.retain(|store| {
+                    *store != visit.name
+                        && (to_come.contains(store) || !self.is_through_at(store, row.id))
+                });
+                row.seen.retain(|(store, _)| store != self.stamped(visit.store));
+                draft.found.meet(&row);
+            }
+        }
+    }
+
+    /// Leaves the witness rows on the objects that a phase has written, or read in isolation.
+    pub(crate) fn leave_rows(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        role: Role,
+        visit: &Visit,
+        written: &BTreeSet<Option<Ref>>,
+        draft: &mut Draft,
+    ) -> Result<(), Error> {
+        if !self.settings.tracking {
+            return Ok(());
+        }
+        let mut waits = execution.worklist.clone();
+        waits.join(&draft.found);
+        let later = if matches!(role, Role::First | Role::Later | Role::Reader) {
+            execution.witnessed_later(index)
+        } else {
+            BTreeSet::new()
+        };
+        let told = self.to_pass_on(&waits, visit, &later);
+        self.check_waits(execution, &waits, &told, &later)?;
+        if !written.is_empty() {
+            draft.seen = self.unseen_somewhere(&told, visit.store, &later);
+            self.stats.add(Counted::LeftSeen, u64::from(!draft.seen.is_empty()));
+            let is_last = later.is_empty() && role == Role::Later;
+            if !is_last || self.planted != Planted::NoRowsInLastPhase {
+                let stores = self.own_stores(execution, index, role, visit, &later);
+                self.leave_own_row(execution, index, visit, stores, written, draft);
+            }
+            if self.planted != Planted::NoInheritance {
+                self.pass_rows_on(&told, visit, written, draft);
+            }
+        }
+        let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
+        if is_isolated
+            && self.planted != Planted::NoReadWitnesses
+            && !later_of(execution, index).is_empty()
+        {
+            self.leave_read_rows(execution, index, visit, draft);
+        }
+        draft.has_rows = !draft.writes.is_empty();
+        if self.planted == Planted::RowsReplaced && draft.has_rows {
+            let own = execution.id;
+            let replaced = draft.known.iter().filter(|id| Some(**id) != own);
+            let replaced: Vec<Write> = replaced.map(|id| Write::Forget(*id)).collect();
+            draft.writes.splice(0..0, replaced);
+        }
+        Ok(())
+    }
+
+    /// Refuses, before its first write, a transaction that would have to wait for too many others.
+    fn check_waits(
+        &self,
+        execution: &Execution,
+        waits: &Worklist,
+        told: &Worklist,
+        later: &BTreeSet<Name>,
+    ) -> Result<(), Error> {
+        let most = self.settings.worklist_max;
+        if execution.has_written || waits.len() <= most {
+            return Ok(());
+        }
+        let here = later.iter().filter_map(|name| self.store_called(name));
+        let asked = here.map(|store| {
+            let replica = self.replica_at(store, execution.replica.as_ref());
+            let known = self.known();
+            let is_open = |id: &TransactionId| !known.is_visible(store, replica.as_ref(), *id);
+            waits.waits_at(&self.name_at(store)).filter(|(id, _)| is_open(id)).count()
+        });
+        let count = asked.sum::<usize>() + told.len();
+        if count <= most {
+            return Ok(());
+        }
+        Err(Error::Limit(format!(
+            "the transaction would have to wait for {count} others, and may for {most}; nothing was written"
+        )))
+    }
+
+    /// Leaves the rows that name this transaction itself.
+    fn leave_own_row(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        visit: &Visit,
+        stores: Vec<Name>,
+        written: &BTreeSet<Option<Ref>>,
+        draft: &mut Draft,
+    ) {
+        if stores.is_empty() && draft.seen.is_empty() {
+            return;
+        }
+        let id = *execution.id.get_or_insert_with(|| self.allocate());
+        let intent = intent_store(execution, index);
+        let seen = draft.seen.clone();
+        let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
+        let added = added_rows(visit, written, row);
+        if !execution.is_helper {
+            draft.own_rows.extend(added.iter().cloned());
+        }
+        draft.writes.extend(added.into_iter().map(Write::Witness));
+    }
+
+    /// Leaves rows for the transactions that this one had to wait for, or would have to at stores
+    /// where it leaves no commit witness. They are the few that are not known to be
+    /// [through](crate::stores::visibility) there.
+    fn pass_rows_on(
+        &self,
+        told: &Worklist,
+        visit: &Visit,
+        written: &BTreeSet<Option<Ref>>,
+        draft: &mut Draft,
+    ) {
+        for (id, (intent, stores)) in told.passed_on() {
+            self.stats.count(Counted::PassedOn);
+            let seen = Vec::new();
+            let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
+            draft.writes.extend(added_rows(visit, written, row).into_iter().map(Write::Witness));
+        }
+    }
+
+    /// Leaves read witnesses (MixT §6.2): a writer of an object read here waits, at the stores to
+    /// come, until this transaction has been there. Reads for an endorsement leave them too: their
+    /// store comes first in the order of visits, and is not visited again (M0403).
+    fn leave_read_rows(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        visit: &Visit,
+        draft: &mut Draft,
+    ) {
+        let id = *execution.id.get_or_insert_with(|| self.allocate());
+        let intent = intent_store(execution, index);
+        let stores: Vec<Name> = later_of(execution, index).into_iter().collect();
+        let objects: BTreeSet<Option<Ref>> =
+            visit.reads.iter().map(|read| read.object().cloned()).collect();
+        let row =
+            WitnessRow { object: None, id, kind: RowKind::Read, intent, stores, seen: Vec::new() };
+        draft.writes.extend(rows_on(&objects, &row).map(Write::Witness));
+    }
+
+    /// Returns the stamps seen at other stores that some replica there may lack.
+    pub(crate) fn unseen_somewhere(
+        &self,
+        waits: &Worklist,
+        here: usize,
+        later: &BTreeSet<Name>,
+    ) -> Vec<(Name, Stamp)> {
+        if self.planted == Planted::NoTrackingSet {
+            return Vec::new();
+        }
+        let mut unseen = Vec::new();
+        let later = later.iter().filter_map(|name| self.store_called(name));
+        let visited: BTreeSet<&Name> =
+            later.chain([here]).map(|store| self.stamped(store)).collect();
+        for (store, stamp) in waits.seen() {
+            let Some(index) = self.store_called(store) else { continue };
+            if visited.contains(store) {
+                continue;
+            }
+            let now = self.world.elapsed();
+            let known = self.known().everywhere(index).cloned();
+            let is_everywhere =
+                known.as_ref().is_some_and(|(everywhere, _)| everywhere.covers(stamp));
+            if !is_everywhere {
+                let asked = known.map_or(Duration::ZERO, |(_, at)| at + EVERYWHERE_EVERY);
+                if asked <= now {
+                    self.ask_everywhere(index);
+                }
+                unseen.push((store.clone(), stamp.clone()));
+            }
+        }
+        unseen
+    }
+
+    /// Returns the stores at which others that find this row wait for this transaction: stores that
+    /// it still has to visit, and stores where some replica may lack it.
+    fn own_stores(
+        &self,
+        execution: &Execution,
+        index: usize,
+        role: Role,
+        visit: &Visit,
+        later: &BTreeSet<Name>,
+    ) -> Vec<Name> {
+        if !matches!(role, Role::First | Role::Later) {
+            return Vec::new();
+        }
+        let mut stores = later.clone();
+        let first = execution.begun.as_ref().map_or(index, |begun| begun.first);
+        for phase in &execution.plan.phases[first..index] {
+            let name = execution.store_name(phase);
+            let lags = |name: &Name| self.store_called(name).is_some_and(|at| self.is_many(at));
+            stores.extend(name.filter(lags));
+        }
+        stores.remove(&visit.name);
+        stores.into_iter().collect()
+    }
+
+    /// Leaves the intent and the commit witness.
+    pub(crate) fn leave_records(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        role: Role,
+        visit: &Visit,
+        finished: &Finished,
+        draft: &mut Draft,
+    ) {
+        let own_row = draft.has_rows;
+        match role {
+            Role::Plain | Role::Reader => {
+                // Other transactions would not wait for rows of an origin that is taken for dead.
+                if let Some(id) = execution.id.filter(|_| own_row && execution.begun.is_none()) {
+                    guard_origin(id, draft);
+                }
+            }
+            Role::First => {
+                let id = *execution.id.get_or_insert_with(|| self.allocate());
+                guard_origin(id, draft);
+                execution.time = self.time_of_phases();
+                execution.decided_after = Some(self.world.elapsed());
+                let has_more = execution.last_witnessed().is_some_and(|last| last > index);
+                let hidden = matches!(self.planted, Planted::NoIntent | Planted::IntentAfterCommit);
+                if has_more && !hidden {
+                    draft.writes.extend(intent_records(execution, index, finished, draft));
+                    if !self.known().is_kept(visit.store, execution.hash) {
+                        let text = execution.program.text.as_bytes().into();
+                        draft.writes.push(Write::Record(execution.hash.key(), text));
+                    }
+                }
+                if self.is_many(visit.store) || execution.plan.isolated {
+                    // A transaction without read witnesses is never aborted.
+                    let is_guarded =
+                        execution.plan.isolated && self.planted != Planted::AbortIgnored;
+                    leave_witness(id, self.world.random(), finished, is_guarded, draft);
+                }
+            }
+            Role::Later => {
+                let id = execution.begun.as_ref().expect("a later phase has begun").id;
+                let skips = self.planted == Planted::HelperSkipsFloor && execution.is_helper;
+                if !skips {
+                    let floor = RecordKey::of_origin(RecordKind::Floor, id.origin);
+                    draft.guards.push(Guard::Below(floor, id.sequence));
+                }
+                // Where the store counts one of several copies, another copy does no harm.
+                let is_guarded =
+                    self.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
+                if self.owes_witness(execution, index, visit) {
+                    if is_guarded {
+                        draft.guards.push(absent_witness(id));
+                    }
+                    draft.owed = Some(witness(id, self.world.random(), finished, draft));
+                } else {
+                    leave_witness(id, self.world.random(), finished, is_guarded, draft);
+                }
+            }
+        }
+    }
+}
+
+/// Returns one row for each of these objects, equal except for the object.
+fn rows_on<'a>(
+    objects: &'a BTreeSet<Option<Ref>>,
+    row: &'a WitnessRow,
+) -> impl Iterator<Item = WitnessRow> + 'a {
+    objects.iter().map(|object| WitnessRow { object: object.clone(), ..row.clone() })
+}
+
+/// Returns the rows that are not there yet.
+fn added_rows(visit: &Visit, objects: &BTreeSet<Option<Ref>>, row: WitnessRow) -> Vec<WitnessRow> {
+    rows_on(objects, &row).filter(|row| !visit.rows.contains(row)).collect()
+}
+
+/// The interval between two questions for the stamps that all replicas have seen.
+const EVERYWHERE_EVERY: Duration = Duration::from_millis(50);
+
+fn leave_witness(
+    id: TransactionId,
+    copy: u64,
+    finished: &Finished,
+    is_guarded: bool,
+    draft: &mut Draft,
+) {
+    if is_guarded {
+        draft.guards.push(absent_witness(id));
+    }
+    let writes = witness(id, copy, finished, draft);
+    draft.writes.extend(writes);
+}
+
+fn absent_witness(id: TransactionId) -> Guard {
+    Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0))
+}
+
+/// Returns the records of a commit witness.
+fn witness(id: TransactionId, copy: u64, finished: &Finished, draft: &Draft) -> Vec<Write> {
+    let witness = Witness::Committed {
+        copy,
+        recorded: finished.recorded.queues().to_vec(),
+        result: finished.result.clone(),
+        worklist: draft.found.clone(),
+    };
+    write_parts(RecordKind::Witness, id, &encode(&witness))
+}
+
+pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
+    let last = execution.last_witnessed();
+    if execution.begun.is_some() {
+        return if Some(index) <= last { Role::Later } else { Role::Plain };
+    }
+    if execution.has_written {
+        return Role::Plain;
+    }
+    if execution.plan.isolated && execution.plan.phases.len() > 1 {
+        let decides = decides(execution);
+        return if index < decides { Role::Reader } else { Role::First };
+    }
+    let has_more = last.is_some_and(|last| last > index);
+    if wrote && has_more { Role::First } else { Role::Plain }
+}
+
+/// True if a phase leaves nothing at its store: it does not write, and no other process need know
+/// that it has read.
+pub(crate) fn leaves_nothing(execution: &Execution, index: usize) -> bool {
+    execution.plan.phases[index].mode == Mode::Read
+        && role(execution, index, false) == Role::Plain
+        && !(execution.plan.isolated && execution.plan.phases.len() > 1)
+}
+
+/// True if a transaction leaves nothing at any store, whether it commits or not.
+pub(crate) fn never_leaves_any(plan: &Plan) -> bool {
+    let is_read = |phase: &Phase| phase.mode == Mode::Read;
+    plan.phases.iter().all(is_read) && !(plan.isolated && plan.phases.len() > 1)
+}
+
+/// Returns the phase that decides an `isolated` transaction: the first one that may write, or the
+/// last one if all only read.
+fn decides(execution: &Execution) -> usize {
+    execution.plan.first_write.unwrap_or(execution.plan.phases.len() - 1)
+}
+
+/// Returns the stores after a phase at which an `isolated` transaction leaves a commit witness.
+fn later_of(execution: &Execution, index: usize) -> BTreeSet<Name> {
+    let mut later = execution.witnessed_later(index);
+    let decides = decides(execution);
+    if decides > index {
+        later.extend(execution.store_name(&execution.plan.phases[decides]));
+    }
+    later
+}
+
+/// Returns the objects that the writes change; none for data that a command may change.
+pub(crate) fn written_objects(flushed: &[Write], writes: &[Write]) -> BTreeSet<Option<Ref>> {
+    flushed
+        .iter()
+        .chain(writes)
+        .filter(|write| write.is_data())
+        .map(|write| write.object().cloned())
+        .collect()
+}
+
+/// Returns the store that holds the intent, or will hold it once the transaction gets so far.
+pub(crate) fn intent_store(execution: &Execution, index: usize) -> Name {
+    if let Some(begun) = &execution.begun {
+        return begun.intent.clone();
+    }
+    let decides = if execution.plan.isolated { decides(execution) } else { index };
+    execution.store_name(&execution.plan.phases[decides]).unwrap_or_default()
+}
+
+fn guard_origin(id: TransactionId, draft: &mut Draft) {
+    let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
+    let floor = RecordKey::of_origin(RecordKind::Floor, id.origin);
+    draft.guards.push(Guard::Absent(fence));
+    draft.guards.push(Guard::Below(floor, id.sequence));
+}
+
+fn intent_records(
+    execution: &Execution,
+    index: usize,
+    finished: &Finished,
+    draft: &Draft,
+) -> Vec<Write> {
+    let mut recorded = execution.recorded.clone();
+    recorded.merge(finished.recorded.clone());
+    let mut worklist = execution.worklist.clone();
+    worklist.join(&draft.found);
+    let intent = execution.intent(index, &recorded, worklist);
+    let id = execution.id.expect("whoever has an intent has an id");
+    write_parts(RecordKind::Intent, id, &intent.encode())
+}

@@ -1,0 +1,138 @@
+//! Phases whose operations must be the same in every process that runs them.
+
+use mingle_lang::code::Instr;
+use mingle_lang::split::Mode;
+use mingle_model::{Stamp, TransactionId};
+use mingle_store::{
+    Commit, Guard, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError, Write,
+};
+
+use crate::api::error::Error;
+use crate::execute::attempt::Visit;
+use crate::execute::phase::Tries;
+use crate::execute::transaction::Execution;
+use crate::mutants::Planted;
+use crate::observe::stats::Counted;
+use crate::protocol::intent::{Fixed, Unreadable, decode, encode, parts_of};
+use crate::runtime::Runtime;
+use crate::stores::records::{read_parts, record_of, unreadable};
+
+impl Runtime {
+    /// True if a phase's operations are fixed in its intent before they are sent: its store counts
+    /// one of several copies, and they depend on the phase's reads.
+    pub(crate) fn is_fixed(&self, execution: &Execution, index: usize, store: usize) -> bool {
+        execution.begun.is_some()
+            && self.planted != Planted::OperationsDiffer
+            && self.stores[store].capabilities().once == Once::ById
+            && Some(index) <= execution.last_witnessed()
+            && phase_reads(&execution.plan.phases[index])
+    }
+
+    /// Looks for answers that another process may have fixed for a phase before this attempt.
+    pub(crate) async fn learn_fixed(
+        &self,
+        execution: &Execution,
+        (index, store): (usize, usize),
+        tries: &mut Tries,
+        attempt: u32,
+    ) -> Result<(), Error> {
+        // No answers are fixed when the transaction's own process tries a phase for the first time.
+        let may_be_fixed = execution.is_helper || tries.look || attempt > 1;
+        if may_be_fixed && tries.fixed.is_none() && self.is_fixed(execution, index, store) {
+            tries.fixed = self.look_for_fixed(execution, index).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the answers that the first run of a phase was given, if they are fixed.
+    async fn look_for_fixed(
+        &self,
+        execution: &Execution,
+        index: usize,
+    ) -> Result<Option<Fixed>, Error> {
+        let begun = execution.begun.as_ref().expect("a later phase has begun");
+        // A worker beside a store cannot reach the intent: the sender of the attempt has looked.
+        let intent = self.store_called(&begun.intent).filter(|_| !self.is_beside);
+        let Some(store) = intent else { return Ok(None) };
+        let replica = self.replica_at(store, execution.home.as_ref());
+        let session = StoreSession { replica, ..StoreSession::default() };
+        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let from = (index as u32) << 16;
+        let reads = [Read::Record(RecordKey::of(RecordKind::Fixed, begun.id, from))];
+        let answers = transaction.read(&reads).await.map_err(Error::Store)?;
+        let Some(first) = answers.into_iter().next().and_then(record_of) else { return Ok(None) };
+        let bytes =
+            read_parts(&mut *transaction, RecordKind::Fixed, begun.id, from, &first).await?;
+        let fixed = decode(&bytes).map_err(|Unreadable| unreadable("fixed phase", begun.id))?;
+        Ok(Some(fixed))
+    }
+
+    /// Returns a stamp that covers all that an attempt has seen.
+    async fn seen_at(&self, visit: &Visit) -> Result<Stamp, Error> {
+        let session = StoreSession { replica: visit.replica.clone(), ..StoreSession::default() };
+        let begun = self.stores[visit.store].begin(&session).await.map_err(Error::Store)?;
+        let committed = begun.commit(Commit::default()).await.map_err(Error::Store)?;
+        Ok(committed.stamp)
+    }
+
+    /// Fixes the answers that a phase was given; false if another process has fixed others.
+    pub(crate) async fn fix(
+        &self,
+        execution: &Execution,
+        index: usize,
+        visit: &Visit,
+        tries: &mut Tries,
+    ) -> Result<bool, Error> {
+        if self.is_beside {
+            tries.to_fix = Some(self.to_fix(visit).await?);
+            return Ok(false);
+        }
+        self.fix_as(execution, index, self.to_fix(visit)).await
+    }
+
+    pub(crate) async fn to_fix(&self, visit: &Visit) -> Result<Fixed, Error> {
+        let seen = self.seen_at(visit).await?;
+        Ok(Fixed { answers: visit.answers.clone(), seen, version: visit.version })
+    }
+
+    /// Fixes these answers; false if another process has fixed others.
+    pub(crate) async fn fix_as(
+        &self,
+        execution: &Execution,
+        index: usize,
+        fixed: impl Future<Output = Result<Fixed, Error>>,
+    ) -> Result<bool, Error> {
+        let begun = execution.begun.as_ref().expect("a later phase has begun");
+        let Some(store) = self.store_called(&begun.intent) else { return Ok(true) };
+        let replica = self.replica_at(store, execution.home.as_ref());
+        let session = StoreSession { replica, ..StoreSession::default() };
+        let transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let from = (index as u32) << 16;
+        let writes = fixed_records(begun.id, index, &fixed.await?);
+        let floor = RecordKey::of_origin(RecordKind::Floor, begun.id.origin);
+        let guards = vec![
+            Guard::Absent(RecordKey::of(RecordKind::Fixed, begun.id, from)),
+            Guard::Below(floor, begun.id.sequence),
+        ];
+        match transaction.commit(Commit { writes, guards, ..Commit::default() }).await {
+            Ok(_) => {
+                self.stats.count(Counted::Fixed);
+                Ok(true)
+            }
+            Err(StoreError::Conflict | StoreError::Unknown { .. }) => Ok(false),
+            Err(error) => Err(Error::Store(error)),
+        }
+    }
+}
+
+/// Returns the records of a phase's fixed answers.
+pub(crate) fn fixed_records(id: TransactionId, index: usize, fixed: &Fixed) -> Vec<Write> {
+    let from = (index as u32) << 16;
+    parts_of(&encode(fixed), |part| RecordKey::of(RecordKind::Fixed, id, from + part))
+}
+
+/// True if a phase's code reads its store.
+fn phase_reads(phase: &mingle_lang::Phase) -> bool {
+    phase.mode == Mode::Read
+        || phase.code.iter().any(|instr: &Instr| crate::execute::attempt::reads(instr))
+}

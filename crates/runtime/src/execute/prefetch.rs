@@ -1,0 +1,256 @@
+//! Reading ahead: the next phase's reads are sent before the transaction is decided.
+//!
+//! Where a store counts one of several copies of a phase, the answers to the phase must be fixed
+//! before any process acts on them. If they are read before the first commit, they are stored in
+//! that commit and need no commit of their own. This is only an optimisation: if the store does not
+//! answer at once, if the phase must wait for another transaction, or if the caller waits for the
+//! first commit alone, the phase reads when it runs, and its answers are fixed then.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use mingle_model::{Level, Name, Stamp, TransactionId, WitnessRow};
+use mingle_store::{StoreError, Transaction};
+
+use crate::api::call::PhaseReport;
+use crate::api::error::Error;
+use crate::api::settings::{AHEAD_AGAIN_AFTER, AHEAD_MAX};
+use crate::execute::attempt::visits;
+use crate::execute::bookkeeping::{Draft, Role};
+use crate::execute::drive::session_of;
+use crate::execute::early_prefetch::Early;
+use crate::execute::phase::Tries;
+use crate::execute::pinned_reads::fixed_records;
+use crate::execute::transaction::{Begun, Execution};
+use crate::execute::turns::Turns;
+use crate::interpreter::machine::{Finished, Recorded};
+use crate::observe::stats::Counted;
+use crate::protocol::intent::Fixed;
+use crate::protocol::wait_set::Worklist;
+use crate::runtime::Runtime;
+
+/// The reads and answers of the next phase.
+pub(crate) struct Ahead {
+    /// The phase's index.
+    pub(crate) index: usize,
+    pub(crate) fixed: Fixed,
+    /// Witness rows of the data that was read.
+    pub(crate) rows: Vec<WitnessRow>,
+    pub(crate) round_trips: u32,
+    /// The store transaction that read, if the phase can continue in it.
+    pub(crate) begun: Kept,
+    /// The time at which it began, by the world's clock.
+    pub(crate) since: Duration,
+    /// The replica that was asked, and the stamp that it had to have seen.
+    replica: Option<Name>,
+    after: Stamp,
+    /// The number of commit witnesses seen when it began, and those that it has seen itself.
+    visible_count: u64,
+    satisfied: Vec<TransactionId>,
+}
+
+/// The result of the next phase's reads.
+pub(crate) enum Found {
+    Read(Box<Ahead>),
+    /// The phase would have to wait for another transaction.
+    Waits,
+    /// The store does not answer at once.
+    Away,
+    /// Any other failure; the phase meets it again when it runs.
+    Failed,
+}
+
+/// An open store transaction, kept until a phase continues in it. No thread uses it meanwhile, so
+/// it may be shared between threads.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<Option<Box<dyn Transaction>>>);
+
+impl Kept {
+    pub(crate) fn take(&mut self) -> Option<Box<dyn Transaction>> {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Runtime {
+    /// Reads for the phase after the one of this index, if that one decides the transaction and is
+    /// about to commit. Data that was read `early` is not read again. The answers are written with
+    /// that commit. All of it is boxed: few transactions do that, and otherwise all futures would
+    /// be larger.
+    pub(crate) async fn read_ahead(
+        &self,
+        execution: &Execution,
+        (index, role): (usize, Role),
+        early: Option<Box<Early>>,
+        finished: &Finished,
+        draft: &mut Draft,
+    ) -> Option<Box<Ahead>> {
+        if role != Role::First {
+            return None;
+        }
+        Box::pin(self.read_next(execution, index, early, finished, draft)).await
+    }
+
+    async fn read_next(
+        &self,
+        execution: &Execution,
+        index: usize,
+        early: Option<Box<Early>>,
+        finished: &Finished,
+        draft: &mut Draft,
+    ) -> Option<Box<Ahead>> {
+        let id = execution.id.filter(|_| self.may_read_ahead(execution))?;
+        let begun = Begun {
+            id,
+            first: index,
+            intent: execution.store_name(&execution.plan.phases[index])?,
+        };
+        let mut worklist = execution.worklist.clone();
+        worklist.join(&draft.found);
+        let mut recorded = execution.recorded.clone();
+        recorded.merge(finished.recorded.clone());
+        let later = later(execution, begun, worklist, recorded);
+        let next = index + 1;
+        let store = self.reads_ahead_at(&later, next)?;
+        let asked = match early {
+            None => self.ask_ahead(&later, next, store, true).await,
+            Some(early) => match early.end().await {
+                Found::Read(ahead) if self.stands(&ahead, &later, store) => {
+                    self.stats.count(Counted::ReadEarly);
+                    Found::Read(ahead)
+                }
+                Found::Away => Found::Away,
+                _ => self.ask_ahead(&later, next, store, true).await,
+            },
+        };
+        match asked {
+            Found::Read(ahead) => {
+                self.stats.count(Counted::ReadAhead);
+                draft.writes.extend(fixed_records(id, next, &ahead.fixed));
+                Some(ahead)
+            }
+            Found::Away => {
+                let again = self.world.elapsed() + AHEAD_AGAIN_AFTER;
+                self.known().note_reads_ahead_from(store, again);
+                None
+            }
+            Found::Waits | Found::Failed => None,
+        }
+    }
+
+    /// Returns the store at which a phase may read before the first commit.
+    pub(crate) fn reads_ahead_at(&self, later: &Execution, index: usize) -> Option<usize> {
+        let phase = later.plan.phases.get(index)?;
+        let store = phase.store.filter(|_| phase.code.iter().any(visits))?.index();
+        let is_asked = self.is_fixed(later, index, store)
+            && self.worker_for(store, &Tries::default()).is_none()
+            && self.world.elapsed() >= self.known().reads_ahead_from(store);
+        is_asked.then_some(store)
+    }
+
+    /// Sends a phase's reads; `is_decided` if nothing in it can keep the first phase from its
+    /// commit.
+    pub(crate) async fn ask_ahead(
+        &self,
+        later: &Execution,
+        index: usize,
+        store: usize,
+        is_decided: bool,
+    ) -> Found {
+        let mut reading = pin!(self.read_as(later, index, store, is_decided));
+        let mut enough = self.world.sleep(AHEAD_MAX);
+        let read = poll_fn(|context| match reading.as_mut().poll(context) {
+            Poll::Ready(read) => Poll::Ready(Some(read)),
+            Poll::Pending => enough.as_mut().poll(context).map(|()| None),
+        });
+        match read.await {
+            Some(Ok(Some(ahead))) => Found::Read(Box::new(ahead)),
+            Some(Ok(None)) => Found::Waits,
+            None | Some(Err(Error::Store(StoreError::Unavailable { .. }))) => Found::Away,
+            Some(Err(_)) => Found::Failed,
+        }
+    }
+
+    /// True if reads made before the first phase was known equal those that the next phase would
+    /// make now: the transactions to wait for were visible before, and the replica had to have seen
+    /// as much.
+    fn stands(&self, ahead: &Ahead, later: &Execution, store: usize) -> bool {
+        let name = &self.stores[store].capabilities().store;
+        let replica = ahead.replica.as_ref();
+        let was_there = |id: TransactionId| {
+            later.chain.contains(&id)
+                || ahead.satisfied.contains(&id)
+                || self.known().was_visible(store, replica, id, ahead.visible_count)
+        };
+        later.worklist.waits_at(name).all(|(id, _)| was_there(id))
+            && ahead.after.covers(&self.after(later, store, None))
+    }
+
+    /// Performs the reads of a phase; none if it has to wait for another transaction.
+    async fn read_as(
+        &self,
+        later: &Execution,
+        index: usize,
+        store: usize,
+        is_decided: bool,
+    ) -> Result<Option<Ahead>, Error> {
+        let (since, visible_count) = (self.world.elapsed(), self.known().visible_count());
+        let mut visit = self.visit(later, index, &Tries::default(), store);
+        let (replica, after) = (visit.replica.clone(), self.after(later, store, None));
+        let session = session_of(later, replica.clone(), after.clone());
+        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let facts = self.facts(later);
+        let mut machine = self.machine_within(later, index, &facts, is_decided);
+        let mut report = PhaseReport::default();
+        let mut turns = Turns::without_deadline();
+        let told = (&mut turns, &mut report);
+        let driven = self.drive(&mut machine, None, &mut visit, &mut *transaction, told);
+        if driven.await?.is_some() {
+            return Ok(None);
+        }
+        let fixed = self.to_fix(&visit).await?;
+        // A snapshot older than the first commit would not do for a store that keeps an order.
+        let goes_on =
+            self.stores[store].capabilities().level == Level::Eventual && visit.flushed.is_empty();
+        Ok(Some(Ahead {
+            index,
+            fixed,
+            rows: visit.rows,
+            round_trips: report.round_trips,
+            begun: Kept(Mutex::new(Some(transaction).filter(|_| goes_on))),
+            since,
+            replica,
+            after,
+            visible_count,
+            satisfied: visit.satisfied,
+        }))
+    }
+}
+
+/// Returns the execution as it will be once a phase has committed.
+pub(crate) fn later(
+    execution: &Execution,
+    begun: Begun,
+    worklist: Worklist,
+    recorded: Recorded,
+) -> Execution {
+    Execution {
+        recorded,
+        home: execution.home.clone(),
+        id: Some(begun.id),
+        begun: Some(begun),
+        has_written: true,
+        time: execution.time,
+        chain: execution.chain.clone(),
+        ..Execution::new(
+            (execution.program.clone(), execution.hash),
+            execution.plan.clone(),
+            execution.arguments.clone(),
+            execution.facts.clone(),
+            worklist,
+            execution.replica.clone(),
+        )
+    }
+}

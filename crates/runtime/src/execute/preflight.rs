@@ -1,0 +1,81 @@
+//! The questions of an attempt to its store besides the reads of its phase.
+
+use mingle_model::TransactionId;
+use mingle_store::{Data, Read, RecordKey, RecordKind};
+
+use crate::execute::phase::Tries;
+use crate::execute::transaction::Execution;
+use crate::mutants::Planted;
+use crate::protocol::wait_set::Awaited;
+use crate::runtime::Runtime;
+
+/// A question of an attempt to its store besides the reads of its phase.
+pub(crate) enum Asked {
+    /// Is the commit witness of an awaited transaction visible?
+    Witness(TransactionId, Awaited),
+    /// Is the floor of its origin above it?
+    Floor(TransactionId),
+    /// Has another process run the phase?
+    OwnWitness,
+    /// Has another process finished the transaction?
+    OwnFloor,
+    /// Is the origin barred from beginning transactions: by its fence, and by its floor?
+    Fence,
+    FloorAsFence,
+    /// Has another call with the same key written?
+    Called,
+    /// Is the data that an endorsement read unchanged?
+    Endorsed(Data),
+    /// The witness rows of the whole store, for a query.
+    OpenRows,
+}
+
+impl Runtime {
+    /// Returns the questions about the transaction itself: whether other processes have run it, or
+    /// keep it from running.
+    pub(crate) fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Asked)> {
+        let mut asked = Vec::new();
+        let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
+        let floor =
+            |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
+        match (&execution.begun, execution.id) {
+            (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
+                asked.push((record(RecordKind::Witness, begun.id), Asked::OwnWitness));
+                if self.planted != Planted::HelperSkipsFloor {
+                    asked.push((floor(begun.id), Asked::OwnFloor));
+                }
+            }
+            (None, Some(id)) if tries.look => {
+                if execution.plan.isolated {
+                    asked.push((record(RecordKind::Witness, id), Asked::OwnWitness));
+                }
+                let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
+                asked.push((Read::Record(fence), Asked::Fence));
+                asked.push((floor(id), Asked::FloorAsFence));
+            }
+            _ => {}
+        }
+        asked
+    }
+
+    /// Returns the reads of an endorsement at the store of a phase, whose answers must be
+    /// unchanged.
+    pub(crate) fn endorsed_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Asked)> {
+        let is_checked = match self.planted {
+            Planted::EndorsementUnchecked => false,
+            Planted::RevalidatedAfterCommit => execution.has_written,
+            _ => !execution.has_written,
+        };
+        let phase = &execution.plan.phases[index];
+        let store = phase.store.filter(|_| is_checked && !phase.before_endorsement);
+        let reads = store.and_then(|store| execution.endorsed.get(&store));
+        let endorsed = |(read, data): &(Read, Data)| (read.clone(), Asked::Endorsed(data.clone()));
+        reads.into_iter().flatten().map(endorsed).collect()
+    }
+}
+
+/// Asks if another call with the same key has written, once an earlier try was obstructed.
+pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
+    let key = execution.key.filter(|_| tries.look && !execution.has_written)?;
+    Some((Read::Record(key.record(0)), Asked::Called))
+}

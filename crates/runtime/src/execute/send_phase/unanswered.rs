@@ -1,0 +1,130 @@
+//! Attempts whose answer was lost between worker and sender.
+//!
+//! The worker keeps its answers for a while, and the process that carries the attempt asks for
+//! them. An answer is lost for good only if the worker has ended meanwhile, which is rare. This
+//! process then asks the store for the outcome of the attempt.
+
+use std::time::Duration;
+
+use mingle_lang::split::Mode;
+use mingle_model::TransactionId;
+use mingle_store::{Outcome, StoreError};
+
+use crate::api::error::Error;
+use crate::execute::attempt::Step;
+use crate::execute::phase::{Control, Tries};
+use crate::execute::transaction::{Begun, Execution};
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Continues after an attempt whose outcome the worker does not report.
+    pub(super) async fn lost(
+        &self,
+        execution: &mut Execution,
+        (index, store): (usize, usize),
+        tries: &mut Tries,
+        control: &Control<'_>,
+        lent: TransactionId,
+    ) -> Result<Step, Error> {
+        let name = self.name_at(store);
+        if execution.begun.is_some() {
+            // The commit witness of the phase says whether the phase has committed.
+            return Err(Error::Store(StoreError::Unknown { store: name, id: execution.id }));
+        }
+        let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
+        if execution.plan.phases[index].mode == Mode::Read && !is_isolated {
+            // It makes no difference whether it has read.
+            return Err(Error::Store(StoreError::Conflict));
+        }
+        // From here on the transaction may stand under that id.
+        execution.id = Some(lent);
+        execution.left.rows.insert(store);
+        let is_committed = self.outcome_of(store, lent, control.deadline).await;
+        let Some(is_committed) = is_committed else {
+            return Err(Error::Unknown { store: name, id: Some(lent) });
+        };
+        if is_isolated && execution.plan.first_write.is_none_or(|first| index < first) {
+            // It has read in isolation, and the values that it read are not known.
+            execution.left.maybe.insert(store);
+            return Ok(Step::StartOver);
+        }
+        if !is_committed {
+            self.is_over(lent, std::mem::take(&mut execution.left));
+            execution.id = None;
+            tries.look = true;
+            return if is_isolated {
+                Ok(Step::StartOver)
+            } else {
+                Err(Error::Store(StoreError::Conflict))
+            };
+        }
+        self.restore(execution, (index, store), control, lent).await
+    }
+
+    /// Asks the store for the outcome of a commit; `None` if the store gives none before the deadline.
+    async fn outcome_of(&self, store: usize, id: TransactionId, until: Duration) -> Option<bool> {
+        let mut attempts = 1;
+        loop {
+            let asking = self.stores[store].outcome(id);
+            match self.by(self.asked_until(until), asking).await? {
+                Ok(Outcome::Committed) => return Some(true),
+                Ok(Outcome::NotCommitted) => return Some(false),
+                Ok(Outcome::Unknown) | Err(_) => {}
+            }
+            let pause = self.backoff(attempts);
+            attempts += 1;
+            if self.world.elapsed() + pause > until {
+                return None;
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+
+    /// Continues a transaction that has committed from its intent, if it has one.
+    async fn restore(
+        &self,
+        execution: &mut Execution,
+        (index, store): (usize, usize),
+        control: &Control<'_>,
+        id: TransactionId,
+    ) -> Result<Step, Error> {
+        let place = self.name_at(store);
+        let Ok(found) = self.intent_and_mark(id, &place).await else {
+            return Err(Error::Unknown { store: place, id: Some(id) });
+        };
+        let mut left = std::mem::take(&mut execution.left);
+        self.leaves_witnesses(execution, index, store, &mut left);
+        execution.left = left;
+        let Some((intent, _)) = found else {
+            // It needed no intent, or others have finished it. The values it recorded are not known.
+            let is_last = index + 1 == execution.plan.phases.len();
+            if execution.plan.result.is_some() || !is_last {
+                return Err(Error::ResultGone { id: Some(id) });
+            }
+            execution.has_written = true;
+            execution.wrote_first.get_or_insert(store);
+            self.saw_own(execution, store, control.deadline).await;
+            return Ok(Step::Done);
+        };
+        execution.has_written = true;
+        execution.wrote_first.get_or_insert(store);
+        execution.time = intent.time;
+        execution.worklist.join(&intent.worklist);
+        let recorded =
+            crate::interpreter::machine::Recorded::from_queues(&execution.plan, intent.recorded);
+        execution.recorded.merge(recorded);
+        execution.begun = Some(Begun { id, first: index, intent: place });
+        execution.left.intent = Some(store);
+        execution.is_result_lost = true;
+        self.saw_own(execution, store, control.deadline).await;
+        Ok(Step::Done)
+    }
+
+    /// Adds the transaction's own writes at the store to the state that its session has seen.
+    async fn saw_own(&self, execution: &mut Execution, store: usize, deadline: Duration) {
+        let replica = self.replica_at(store, execution.replica.as_ref());
+        if let Some(committed) = self.committed_unseen(store, replica.as_ref(), deadline).await {
+            execution.worklist.saw(&self.name_at(store), &committed.stamp);
+        }
+    }
+}

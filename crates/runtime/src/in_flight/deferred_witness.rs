@@ -1,0 +1,120 @@
+//! Commit witnesses that are not written because the floor of their origin stands for them.
+//!
+//! Where a store counts one of several copies of a phase, the commit witness of a transaction's
+//! last phase only tells other processes that they need not wait for the transaction any more, and
+//! need not run the phase again. The floor of its origin tells them the same. So where
+//! [`mingle_store::Capabilities::floor_suffices`], the process that began the transaction omits
+//! that witness, and soon raises the floor for all transactions that are over by then. A witness
+//! that would have to wait too long for the floor, because an earlier transaction is not over, is
+//! written after all. Until one of the two stands, the transaction's intent remains: if this
+//! process dies before, any process that finds the intent runs the phase again, with the same
+//! effect.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mingle_model::Name;
+use mingle_store::{Capabilities, Once, StoreError, Write};
+
+use crate::api::settings::{OWED_FOR, SETTLED_EVERY};
+use crate::execute::attempt::Visit;
+use crate::execute::bookkeeping::Draft;
+use crate::execute::transaction::Execution;
+use crate::in_flight::table::Owed;
+use crate::mutants::Planted;
+use crate::observe::stats::Counted;
+use crate::runtime::Runtime;
+
+/// The commit witnesses at one place that cannot wait for a floor.
+#[derive(Default)]
+struct Late {
+    sequences: Vec<u64>,
+    writes: Vec<Write>,
+}
+
+impl Runtime {
+    /// True if the commit witness of a later phase is omitted: it is the last phase, and the
+    /// process that began the transaction runs it.
+    pub(crate) fn owes_witness(&self, execution: &Execution, index: usize, visit: &Visit) -> bool {
+        let Capabilities { once, floor_suffices, .. } = self.stores[visit.store].capabilities();
+        *floor_suffices
+            && *once == Once::ById
+            && execution.decided_after.is_some()
+            && execution.last_witnessed() == Some(index)
+            && !execution.is_helper
+            && !execution.plan.isolated
+            && self.planted == Planted::None
+    }
+
+    /// Takes note of an omitted commit witness, once its phase has committed.
+    pub(crate) fn note_owed(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        visit: &Visit,
+        draft: Draft,
+    ) {
+        let (Some(writes), Some(since)) = (draft.owed, execution.decided_after) else { return };
+        let writes = Arc::from(writes);
+        let replica = visit.replica.clone();
+        let (store, committed) = (visit.store, self.world.elapsed());
+        let owed =
+            Owed { store, replica, since, committed, writes, is_tried: false, is_written: false };
+        let before = &execution.plan.phases[..index];
+        let was_here = before.iter().any(|p| execution.store_name(p).as_ref() == Some(&visit.name));
+        if !draft.has_rows && !was_here {
+            execution.left.rows.remove(&visit.store);
+        }
+        execution.left.owed = Some(Box::new(owed));
+    }
+
+    /// Raises floors for omitted witnesses soon, and repeats this until no witness is omitted.
+    pub(crate) fn see_to_owed(&self) {
+        let (me, world) = (self.me.clone(), self.world.clone());
+        self.world.spawn(Box::pin(async move {
+            let (mut pause, mut failed) = (SETTLED_EVERY, 0);
+            loop {
+                world.sleep(pause).await;
+                let Some(runtime) = me.upgrade() else { return };
+                // Failed steps are tried again.
+                failed = if runtime.raise_for_owed().await.is_ok() { 0 } else { failed + 1 };
+                pause = SETTLED_EVERY.max(runtime.backoff(failed + 4));
+                let mut own = runtime.own();
+                if !own.owes() {
+                    own.is_settling = false;
+                    return;
+                }
+            }
+        }));
+    }
+
+    /// Raises the floors that can be raised for omitted witnesses, and writes the commit witnesses
+    /// that cannot wait.
+    async fn raise_for_owed(&self) -> Result<(), StoreError> {
+        let due = self.own().due();
+        for due in due {
+            self.raise_at(due.store, due.replica.as_ref(), due.last).await?;
+            self.own().settle(&due);
+            self.stats.add(Counted::FloorStood, due.count);
+        }
+        let (origin, late) = {
+            let own = self.own();
+            (own.origin(), own.owed_since(self.world.elapsed().saturating_sub(OWED_FOR)))
+        };
+        let mut places: BTreeMap<(usize, Option<Name>), Late> = BTreeMap::new();
+        for (sequence, owed) in late {
+            let late = places.entry((owed.store, owed.replica)).or_default();
+            self.own().tries(origin, sequence);
+            late.sequences.push(sequence);
+            late.writes.extend(owed.writes.iter().cloned());
+        }
+        for ((store, replica), late) in places {
+            self.write_records(store, replica, late.writes).await?;
+            let mut own = self.own();
+            for sequence in late.sequences {
+                own.has_written(origin, sequence);
+            }
+        }
+        Ok(())
+    }
+}
