@@ -85,15 +85,15 @@ pub use api::settings as limits;
 pub use api::settings::Settings;
 pub use api::watch::{Event, Watcher};
 pub use api::{call, error, session, watch};
-pub use execute::idempotency::CallKey;
-pub use execute::parked::Abandoned;
 pub use host_transaction as inside;
 pub use host_transaction::Inside;
 pub use interpreter::{machine, write_buffer as overlay};
 #[doc(hidden)]
 pub use mutants as planted;
 pub use observe::{metrics, stats};
+pub use protocol::call_key::CallKey;
 pub use protocol::{intent, wait_set as worklist};
+pub use recovery::abandon::Abandoned;
 pub use recovery::survey::{
     self, Backlog, Found, Holdings, Place, Process, Survey, Unfinished, Unreachable,
 };

@@ -17,7 +17,7 @@ use mingle_model::{Name, Principal, TransactionId, Value};
 use crate::api::error::Error;
 use crate::api::session::Session;
 use crate::api::watch::{Event, Watcher};
-use crate::execute::idempotency::CallKey;
+use crate::protocol::call_key::CallKey;
 
 /// One call of a transaction.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use mingle_lang::code::Instr;
+use crate::interpreter::instructions::visits;
 use mingle_lang::hir::StoreId;
 use mingle_model::{Name, Stamp, TransactionId, WitnessRow};
 use mingle_store::record::read_floor;
@@ -456,22 +456,4 @@ async fn read_witness(
 ) -> Result<Witness, Error> {
     let bytes = read_parts(transaction, RecordKind::Witness, id, 0, first).await?;
     decode(&bytes).map_err(|Unreadable| unreadable("commit witness", id))
-}
-
-/// True if the instruction needs its store.
-pub(crate) fn visits(instr: &Instr) -> bool {
-    match instr {
-        Instr::Fetch(_) | Instr::Read { .. } | Instr::Write { .. } => true,
-        Instr::ForStart { prefetch, .. } => !prefetch.is_empty(),
-        _ => false,
-    }
-}
-
-/// True if the instruction reads its store.
-pub(crate) fn reads(instr: &Instr) -> bool {
-    match instr {
-        Instr::Fetch(_) | Instr::Read { .. } => true,
-        Instr::ForStart { prefetch, .. } => !prefetch.is_empty(),
-        _ => false,
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mingle_lang::split::Mode;
 use mingle_lang::{Phase, Plan};
 use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
-use mingle_store::{Guard, RecordKey, RecordKind, Write};
+use mingle_store::{Guard, RecordKind, Write};
 
 use crate::api::error::Error;
 use crate::execute::attempt::Visit;
@@ -14,37 +14,12 @@ use crate::execute::transaction::Execution;
 use crate::interpreter::machine::Finished;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
-use crate::protocol::intent::{Witness, encode, write_parts};
+use crate::protocol::intent::{Witness, write_parts};
+use crate::protocol::role::Role;
 use crate::protocol::wait_set::Worklist;
+use crate::protocol::witness_rows::{added_rows, rows_on};
+use crate::protocol::{commit_witness, floor};
 use crate::runtime::Runtime;
-
-/// The role of a phase in its transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// No other process need know of it: it does not write, or no other store is written.
-    Plain,
-    /// The phase reads before an `isolated` transaction writes.
-    Reader,
-    /// The phase writes first: its commit decides the transaction.
-    First,
-    /// The phase follows the first writing phase, and leaves a commit witness.
-    Later,
-}
-
-impl Role {
-    /// All roles, in order of their numbers.
-    pub(crate) const ALL: [Self; 4] = [Self::Plain, Self::Reader, Self::First, Self::Later];
-
-    /// Returns the role's name in metrics.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "alone",
-            Self::Reader => "reader",
-            Self::First => "first",
-            Self::Later => "later",
-        }
-    }
-}
 
 /// The records and guards sent to the store besides the phase's own writes.
 #[derive(Default)]
@@ -126,7 +101,7 @@ impl Runtime {
         } else {
             BTreeSet::new()
         };
-        let told = self.to_pass_on(&waits, visit, &later);
+        let told = self.to_pass_on(&waits, visit.store, &later);
         self.check_waits(execution, &waits, &told, &later)?;
         if !written.is_empty() {
             draft.seen = self.unseen_somewhere(&told, visit.store, &later);
@@ -202,7 +177,7 @@ impl Runtime {
         let intent = intent_store(execution, index);
         let seen = draft.seen.clone();
         let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
-        let added = added_rows(visit, written, row);
+        let added = added_rows(&visit.rows, written, row);
         if !execution.is_helper {
             draft.own_rows.extend(added.iter().cloned());
         }
@@ -223,7 +198,9 @@ impl Runtime {
             self.stats.count(Counted::PassedOn);
             let seen = Vec::new();
             let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
-            draft.writes.extend(added_rows(visit, written, row).into_iter().map(Write::Witness));
+            draft
+                .writes
+                .extend(added_rows(&visit.rows, written, row).into_iter().map(Write::Witness));
         }
     }
 
@@ -320,12 +297,12 @@ impl Runtime {
             Role::Plain | Role::Reader => {
                 // Other transactions would not wait for rows of an origin that is taken for dead.
                 if let Some(id) = execution.id.filter(|_| own_row && execution.begun.is_none()) {
-                    guard_origin(id, draft);
+                    draft.guards.extend(floor::may_begin(id));
                 }
             }
             Role::First => {
                 let id = *execution.id.get_or_insert_with(|| self.allocate());
-                guard_origin(id, draft);
+                draft.guards.extend(floor::may_begin(id));
                 execution.time = self.time_of_phases();
                 execution.decided_after = Some(self.world.elapsed());
                 let has_more = execution.last_witnessed().is_some_and(|last| last > index);
@@ -348,15 +325,14 @@ impl Runtime {
                 let id = execution.begun.as_ref().expect("a later phase has begun").id;
                 let skips = self.planted == Planted::HelperSkipsFloor && execution.is_helper;
                 if !skips {
-                    let floor = RecordKey::of_origin(RecordKind::Floor, id.origin);
-                    draft.guards.push(Guard::Below(floor, id.sequence));
+                    draft.guards.push(floor::is_not_over(id));
                 }
                 // Where the store counts one of several copies, another copy does no harm.
                 let is_guarded =
                     self.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
                 if self.owes_witness(execution, index, visit) {
                     if is_guarded {
-                        draft.guards.push(absent_witness(id));
+                        draft.guards.push(commit_witness::is_absent(id));
                     }
                     draft.owed = Some(witness(id, self.world.random(), finished, draft));
                 } else {
@@ -367,50 +343,8 @@ impl Runtime {
     }
 }
 
-/// Returns one row for each of these objects, equal except for the object.
-fn rows_on<'a>(
-    objects: &'a BTreeSet<Option<Ref>>,
-    row: &'a WitnessRow,
-) -> impl Iterator<Item = WitnessRow> + 'a {
-    objects.iter().map(|object| WitnessRow { object: object.clone(), ..row.clone() })
-}
-
-/// Returns the rows that are not there yet.
-fn added_rows(visit: &Visit, objects: &BTreeSet<Option<Ref>>, row: WitnessRow) -> Vec<WitnessRow> {
-    rows_on(objects, &row).filter(|row| !visit.rows.contains(row)).collect()
-}
-
 /// The interval between two questions for the stamps that all replicas have seen.
 const EVERYWHERE_EVERY: Duration = Duration::from_millis(50);
-
-fn leave_witness(
-    id: TransactionId,
-    copy: u64,
-    finished: &Finished,
-    is_guarded: bool,
-    draft: &mut Draft,
-) {
-    if is_guarded {
-        draft.guards.push(absent_witness(id));
-    }
-    let writes = witness(id, copy, finished, draft);
-    draft.writes.extend(writes);
-}
-
-fn absent_witness(id: TransactionId) -> Guard {
-    Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0))
-}
-
-/// Returns the records of a commit witness.
-fn witness(id: TransactionId, copy: u64, finished: &Finished, draft: &Draft) -> Vec<Write> {
-    let witness = Witness::Committed {
-        copy,
-        recorded: finished.recorded.queues().to_vec(),
-        result: finished.result.clone(),
-        worklist: draft.found.clone(),
-    };
-    write_parts(RecordKind::Witness, id, &encode(&witness))
-}
 
 pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
     let last = execution.last_witnessed();
@@ -458,16 +392,6 @@ fn later_of(execution: &Execution, index: usize) -> BTreeSet<Name> {
     later
 }
 
-/// Returns the objects that the writes change; none for data that a command may change.
-pub(crate) fn written_objects(flushed: &[Write], writes: &[Write]) -> BTreeSet<Option<Ref>> {
-    flushed
-        .iter()
-        .chain(writes)
-        .filter(|write| write.is_data())
-        .map(|write| write.object().cloned())
-        .collect()
-}
-
 /// Returns the store that holds the intent, or will hold it once the transaction gets so far.
 pub(crate) fn intent_store(execution: &Execution, index: usize) -> Name {
     if let Some(begun) = &execution.begun {
@@ -475,13 +399,6 @@ pub(crate) fn intent_store(execution: &Execution, index: usize) -> Name {
     }
     let decides = if execution.plan.isolated { decides(execution) } else { index };
     execution.store_name(&execution.plan.phases[decides]).unwrap_or_default()
-}
-
-fn guard_origin(id: TransactionId, draft: &mut Draft) {
-    let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
-    let floor = RecordKey::of_origin(RecordKind::Floor, id.origin);
-    draft.guards.push(Guard::Absent(fence));
-    draft.guards.push(Guard::Below(floor, id.sequence));
 }
 
 fn intent_records(
@@ -497,4 +414,32 @@ fn intent_records(
     let intent = execution.intent(index, &recorded, worklist);
     let id = execution.id.expect("whoever has an intent has an id");
     write_parts(RecordKind::Intent, id, &intent.encode())
+}
+
+/// Adds the commit witness to the draft.
+fn leave_witness(
+    id: TransactionId,
+    copy: u64,
+    finished: &Finished,
+    is_guarded: bool,
+    draft: &mut Draft,
+) {
+    if is_guarded {
+        draft.guards.push(commit_witness::is_absent(id));
+    }
+    let writes = witness(id, copy, finished, draft);
+    draft.writes.extend(writes);
+}
+
+/// Returns the records of a commit witness.
+fn witness(id: TransactionId, copy: u64, finished: &Finished, draft: &Draft) -> Vec<Write> {
+    commit_witness::records(
+        id,
+        &Witness::Committed {
+            copy,
+            recorded: finished.recorded.queues().to_vec(),
+            result: finished.result.clone(),
+            worklist: draft.found.clone(),
+        },
+    )
 }

@@ -11,16 +11,18 @@ use mingle_store::{
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::execute::attempt::{Step, Visit};
-use crate::execute::bookkeeping::{Draft, Role, intent_store, role, written_objects};
+use crate::execute::bookkeeping::{Draft, intent_store, role};
 use crate::execute::early_prefetch::Early;
+use crate::execute::host::Held;
 use crate::execute::phase::{Control, Tries};
 use crate::execute::transaction::{Begun, Execution};
-use crate::host_transaction::Held;
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::Finished;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::write_parts;
+use crate::protocol::role::Role;
+use crate::protocol::witness_rows::written_objects;
 use crate::runtime::Runtime;
 
 /// An attempt whose code has run.

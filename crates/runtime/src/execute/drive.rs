@@ -44,6 +44,20 @@ pub(crate) fn session_of(
 }
 
 impl Runtime {
+    /// Returns the stamp that a replica must have seen before it serves a phase.
+    pub(crate) fn after(
+        &self,
+        execution: &Execution,
+        store: usize,
+        fixed: Option<&Stamp>,
+    ) -> Stamp {
+        let mut after = execution.worklist.seen_at(self.stamped(store));
+        if let Some(fixed) = fixed {
+            after.join(fixed);
+        }
+        if execution.begun.is_some() { self.stores[store].kept(&after) } else { after }
+    }
+
     /// Runs the machine to its end, unless an answer stops it.
     pub(crate) async fn drive(
         &self,

@@ -8,7 +8,7 @@ use mingle_lang::split::Mode;
 use mingle_model::{Name, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{
-    BoxFuture, Commit, Data, Guard, Outcome, Read, RecordKey, RecordKind, Session as StoreSession,
+    BoxFuture, Commit, Data, Outcome, Read, RecordKey, RecordKind, Session as StoreSession,
     StoreError, Write,
 };
 
@@ -19,7 +19,8 @@ use crate::execute::transaction::Execution;
 use crate::in_flight::table::Left;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
-use crate::protocol::intent::{Intent, ProgramHash, Unreadable, Witness, encode, write_parts};
+use crate::protocol::commit_witness;
+use crate::protocol::intent::{Intent, ProgramHash, Unreadable, Witness};
 use crate::protocol::wait_set::Awaited;
 use crate::runtime::Runtime;
 use crate::stores::records::{read_parts, record_of, unreadable};
@@ -102,11 +103,8 @@ impl Runtime {
         let Some(store) = self.store_called(store) else { return };
         let session = StoreSession::default();
         let Ok(transaction) = self.stores[store].begin(&session).await else { return };
-        let guards = vec![
-            Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0)),
-            Guard::Below(RecordKey::of_origin(RecordKind::Floor, id.origin), id.sequence),
-        ];
-        let writes = write_parts(RecordKind::Witness, id, &encode(&Witness::Aborted));
+        let guards = commit_witness::is_undecided(id);
+        let writes = commit_witness::records(id, &Witness::Aborted);
         let _ = transaction.commit(Commit { writes, guards, ..Commit::default() }).await;
     }
 

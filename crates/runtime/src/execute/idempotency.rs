@@ -12,7 +12,6 @@
 //! replica. A transaction that writes nothing leaves no record.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::time::Duration;
 
 use mingle_lang::Plan;
@@ -29,48 +28,15 @@ use sha2::{Digest, Sha256};
 use crate::api::call::{Call, CallReport};
 use crate::api::error::Error;
 use crate::api::settings::{BATCH, RESULT_KEPT_BYTES_MAX};
-use crate::execute::bookkeeping::{Draft, Role};
+use crate::execute::bookkeeping::Draft;
 use crate::execute::helper::{Helped, Helper};
 use crate::execute::transaction::Execution;
 use crate::interpreter::machine::Finished;
+use crate::protocol::call_key::CallKey;
 use crate::protocol::intent::{Unreadable, decode, encode, first_part, parts_of};
+use crate::protocol::role::Role;
 use crate::protocol::wait_set::{Awaited, Worklist};
 use crate::runtime::Runtime;
-
-/// A key that makes several calls one.
-///
-/// # Examples
-///
-/// ```
-/// use mingle_runtime::CallKey;
-///
-/// assert_eq!(CallKey::new("shop", "order 7"), CallKey::new("shop", "order 7"));
-/// assert_ne!(CallKey::new("shop", "order 7"), CallKey::new("till", "order 7"));
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct CallKey([u8; 32]);
-
-impl CallKey {
-    /// The key that the client `who` gave: the same text from another client is another key.
-    pub fn new(who: &str, key: &str) -> Self {
-        let mut digest = Sha256::new();
-        digest.update((who.len() as u64).to_be_bytes());
-        digest.update(who);
-        digest.update(key);
-        Self(digest.finalize().into())
-    }
-
-    pub(crate) fn record(self, part: u32) -> RecordKey {
-        let key = [self.0.as_slice(), &part.to_be_bytes()].concat();
-        RecordKey { kind: RecordKind::Called, key: key.into() }
-    }
-}
-
-impl fmt::Debug for CallKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0[..8].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
 
 /// The record that is kept of a call under its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -401,7 +367,7 @@ impl Runtime {
                 from = [&**last, &[0]].concat().into();
                 let is_full = records.len() == BATCH;
                 for (key, _) in records {
-                    let Some(key) = first_of(&key) else { continue };
+                    let Some(key) = CallKey::of_first_part(&key) else { continue };
                     forgotten += usize::from(self.forget_key(store, key, before).await?);
                 }
                 if !is_full {
@@ -435,12 +401,6 @@ impl Runtime {
 
 /// The most attempts to keep the result of a call.
 const KEEP_ATTEMPTS_MAX: u32 = 10;
-
-/// The call key in the record key of a first part; `None` for other parts.
-fn first_of(key: &[u8]) -> Option<CallKey> {
-    let (key, part) = key.split_first_chunk()?;
-    (part == 0_u32.to_be_bytes()).then_some(CallKey(*key))
-}
 
 async fn record(
     transaction: &mut dyn Transaction,

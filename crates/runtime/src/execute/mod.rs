@@ -3,12 +3,14 @@
 pub(crate) mod attempt;
 pub(crate) mod bookkeeping;
 pub(crate) mod commit;
+mod deferred_witness;
 pub(crate) mod drive;
 pub(crate) mod early_prefetch;
 pub(crate) mod helper;
-pub mod idempotency;
+pub(crate) mod host;
+pub(crate) mod idempotency;
 mod lost_answer;
-pub mod parked;
+mod parked;
 pub(crate) mod phase;
 pub(crate) mod pinned_reads;
 pub(crate) mod prefetch;

@@ -1,61 +1,23 @@
-//! Transactions that cannot be finished for now, and those that an operator has ended.
+//! Transactions that cannot be finished for now, and refusing those that would have to wait for one.
 //!
 //! A transaction is parked if a later store has refused its part for good, or if that part would
 //! write or compute a value above the size limit: a mark beside its intent gives the reason. A
-//! transaction that would have to wait for it is refused before it commits anything. An operator
-//! tries the parked one again once the cause is removed, or abandons it: its first parts stay, the
-//! others count as done but never run, and a permanent record says so.
+//! transaction that would have to wait for it, or for one that must first visit a store that is away, is
+//! refused before it commits anything. An operator tries the parked one again, or abandons it
+//! (`recovery/abandon`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_model::{Name, Time, TransactionId};
-use mingle_store::{
-    Commit, Data, Guard, Read, RecordKey, RecordKind, Session as StoreSession, StoreError, Write,
-};
-use serde::{Deserialize, Serialize};
+use mingle_model::{Name, TransactionId};
+use mingle_store::{Data, Read, RecordKey, RecordKind, Write};
 
 use crate::api::error::Error;
-use crate::execute::helper::{Helped, Helper};
 use crate::execute::transaction::Execution;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
-use crate::protocol::intent::{Unreadable, Witness, decode, encode, write_parts};
-use crate::protocol::wait_set::Worklist;
-use crate::recovery::sweeper::Swept;
+use crate::protocol::wait_set::{Awaited, Worklist};
 use crate::runtime::Runtime;
-use crate::stores::records::{is_visible, read_parts, unreadable, visible_reads};
-
-/// The number of tries to leave a commit witness in the place of an abandoned part.
-const TRIES_MAX: u32 = 20;
-
-/// A transaction that an operator has ended before it was finished.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Abandoned {
-    /// Its id.
-    pub id: TransactionId,
-    /// The transaction's name.
-    pub transaction: Name,
-    /// The store that it wrote first.
-    pub intent: Name,
-    /// The stores that did not get their part, and never will.
-    pub missing: Vec<Name>,
-    /// The reason why it could not be finished.
-    pub parked: String,
-    /// The reason why it was abandoned.
-    pub because: String,
-    /// The time of the abandonment.
-    pub at: Time,
-}
-
-/// The record that is kept of an abandoned transaction.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    transaction: Name,
-    missing: Vec<Name>,
-    parked: String,
-    because: String,
-    at: Time,
-}
+use crate::stores::records::{is_visible, visible_reads};
 
 impl Runtime {
     /// Parks a transaction whose later phase was refused for good: the mark tells other processes.
@@ -125,176 +87,70 @@ impl Runtime {
         Ok(())
     }
 
-    /// Tries a parked transaction once more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Misuse`] if no unfinished transaction has this id; [`Error::Parked`] if a store
-    /// still refuses it; otherwise if a store fails.
-    pub async fn retry(&self, id: TransactionId) -> Result<(), Error> {
-        let place = self.place_of(id).await?;
-        let deadline = self.world.elapsed() + self.settings.deadline;
-        let helper =
-            Helper { replica: None, chain: Vec::new(), deadline, insists: true, pushes: false };
-        match self.help(id, &place, helper).await? {
-            Helped::Finished | Helped::Over => {}
-            Helped::NotFound => return Err(none_called(id)),
-            Helped::Busy => {
-                return Err(Error::Waiting { store: place, id, deadline: self.settings.deadline });
-            }
-        }
-        // Its records are cleaned up.
-        self.recover_own(false, &mut Swept::default()).await.map_err(Error::Store)
-    }
-
-    /// Ends a parked transaction: the parts that have committed stay, the others never run, and no
-    /// transaction waits for them any more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Misuse`] if no parked transaction has this id; otherwise if a store fails: then the
-    /// call may be repeated.
-    pub async fn abandon(&self, id: TransactionId, because: &str) -> Result<Abandoned, Error> {
-        let place = self.place_of(id).await?;
-        let found = self.intent_and_mark(id, &place).await.map_err(Error::Store)?;
-        let Some((intent, Some(parked))) = found else {
-            return Err(Error::Misuse(format!(
-                "transaction {id} is not parked: only one that a store has refused can be abandoned"
-            )));
-        };
-        let execution = self.resumed(id, &place, intent).await?;
-        let missing = self.missing_of(id, &execution).await?;
-        let names: Vec<Name> = missing.iter().map(|store| self.name_at(*store)).collect();
-        let kept = Kept {
-            transaction: execution.plan.name.clone(),
-            missing: names,
-            parked,
-            because: because.to_owned(),
-            at: self.world.now(),
-        };
-        let store = self.store_called(&place).ok_or_else(|| none_called(id))?;
-        let writes = write_parts(RecordKind::Abandoned, id, &encode(&kept));
-        self.write_records(store, None, writes).await.map_err(Error::Store)?;
-        // The last part first: a process that continues the transaction meanwhile finds the mark
-        // before a part that depends on one that never ran.
-        for missing in missing.into_iter().rev() {
-            self.take_for_done(&execution, id, missing).await?;
-        }
-        let mark = Write::Discard(RecordKey::of(RecordKind::Parked, id, 0));
-        self.write_records(store, None, vec![mark]).await.map_err(Error::Store)?;
-        tracing::warn!(%id, transaction = %kept.transaction, because, "a transaction was abandoned");
-        self.recover_own(false, &mut Swept::default()).await.map_err(Error::Store)?;
-        Ok(abandoned(id, place, kept))
-    }
-
-    /// Returns the transactions that were abandoned, at all stores.
-    ///
-    /// # Errors
-    ///
-    /// If a store fails.
-    pub async fn abandoned(&self) -> Result<Vec<Abandoned>, Error> {
-        let mut found = Vec::new();
-        for store in 0..self.stores.len() {
-            found.extend(self.abandoned_at(store).await?);
-        }
-        Ok(found)
-    }
-
-    /// Returns the transactions that began at a store, and were abandoned.
-    pub(crate) async fn abandoned_at(&self, store: usize) -> Result<Vec<Abandoned>, Error> {
-        let mut found = Vec::new();
-        let kind = RecordKind::Abandoned;
-        let records = self.all_records(store, None, kind, None).await.map_err(Error::Store)?;
-        for (key, first) in records {
-            let Some((id, 0)) = key.transaction() else { continue };
-            let session = StoreSession::default();
-            let begun = self.stores[store].begin(&session).await;
-            let mut transaction = begun.map_err(Error::Store)?;
-            let bytes = read_parts(&mut *transaction, kind, id, 0, &first).await?;
-            let kept: Kept = decode(&bytes).map_err(|Unreadable| unreadable("abandonment", id))?;
-            found.push(abandoned(id, self.name_at(store), kept));
-        }
-        Ok(found)
-    }
-
-    /// Returns the store that holds a transaction's intent.
-    async fn place_of(&self, id: TransactionId) -> Result<Name, Error> {
-        for store in 0..self.stores.len() {
-            let place = self.name_at(store);
-            if self.intent_and_mark(id, &place).await.map_err(Error::Store)?.is_some() {
-                return Ok(place);
-            }
-        }
-        Err(none_called(id))
-    }
-
-    /// Returns the stores at which a transaction is still to leave a commit witness, in the order
-    /// of its phases.
-    async fn missing_of(
-        &self,
-        id: TransactionId,
-        execution: &Execution,
-    ) -> Result<Vec<usize>, Error> {
-        let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
-        let last = execution.last_witnessed().map_or(0, |last| last + 1);
-        let mut missing = Vec::new();
-        for phase in execution.plan.phases.get(first + 1..last).unwrap_or_default() {
-            let store = execution.store_name(phase).and_then(|name| self.store_called(&name));
-            let Some(store) = store else { continue };
-            let replica = self.home_at(execution, store);
-            let answers = self.read_records(store, replica, &visible_reads(id)).await;
-            if !is_visible(id, &answers.map_err(Error::Store)?) {
-                missing.push(store);
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Returns the replica at which a transaction's phases run at a store, if it keeps to one.
-    fn home_at(&self, execution: &Execution, store: usize) -> Option<Name> {
-        self.replica_at(store, execution.home.as_ref())
-    }
-
-    /// Leaves a commit witness in the place of a part that never runs, unless it has run.
-    async fn take_for_done(
+    /// Refuses a transaction before its first commit if it would have to wait, at a store of
+    /// `later`, for a transaction that must first visit a store that is away. Otherwise it would be
+    /// half done, and others would wait for it in turn.
+    pub(crate) async fn refuse_behind_away(
         &self,
         execution: &Execution,
-        id: TransactionId,
-        store: usize,
+        later: &BTreeSet<Name>,
+        found: &Worklist,
     ) -> Result<(), Error> {
-        let session =
-            StoreSession { replica: self.home_at(execution, store), ..StoreSession::default() };
-        let mut attempts = 0;
-        loop {
-            let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
-            let reads = visible_reads(id);
-            let answers = transaction.read(&reads).await.map_err(Error::Store)?;
-            let answers: Vec<Data> = answers.into_iter().map(|answer| answer.data).collect();
-            if is_visible(id, &answers) {
-                return Ok(());
-            }
-            let guards = vec![
-                Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0)),
-                Guard::Below(RecordKey::of_origin(RecordKind::Floor, id.origin), id.sequence),
-            ];
-            let writes = write_parts(RecordKind::Witness, id, &encode(&Witness::Abandoned));
-            match transaction.commit(Commit { writes, guards, ..Commit::default() }).await {
-                Ok(_) => return Ok(()),
-                Err(StoreError::Conflict | StoreError::Unknown { .. }) if attempts < TRIES_MAX => {
-                    attempts += 1;
-                    self.world.sleep(self.backoff(attempts)).await;
+        let home = execution.replica.as_ref();
+        for store in self.stores_with_failures() {
+            let Some(away) = self.away_for(store, home, true) else { continue };
+            let waits = |name: &str| {
+                let all = execution.worklist.waits_at(name).chain(found.waits_at(name));
+                let ids = all
+                    .filter(|(id, _)| execution.id != Some(*id) && !execution.chain.contains(id));
+                ids.map(|(id, _)| id).collect::<BTreeSet<TransactionId>>()
+            };
+            let stuck = waits(&away.store);
+            for name in later.iter().filter(|name| **name != away.store) {
+                let Some(site) = self.store_called(name) else { continue };
+                let replica = self.replica_at(site, home);
+                let known =
+                    |id: &TransactionId| self.known().is_visible(site, replica.as_ref(), *id);
+                let open: Vec<_> =
+                    waits(name).intersection(&stuck).copied().filter(|id| !known(id)).collect();
+                let reads: Vec<Read> = open.iter().flat_map(|id| visible_reads(*id)).collect();
+                if reads.is_empty() {
+                    continue;
                 }
-                Err(error) => return Err(Error::Store(error)),
+                let answers =
+                    self.read_records(site, replica, &reads).await.map_err(Error::Store)?;
+                let mut pairs = open.iter().zip(answers.chunks(2));
+                if let Some((id, _)) = pairs.find(|(id, answers)| !is_visible(**id, answers)) {
+                    self.note_refused(&away.store);
+                    return Err(Error::Store(away.holds_up(*id, name)));
+                }
             }
         }
+        Ok(())
     }
-}
 
-fn none_called(id: TransactionId) -> Error {
-    Error::Misuse(format!("no transaction {id} is unfinished"))
-}
-
-fn abandoned(id: TransactionId, intent: Name, kept: Kept) -> Abandoned {
-    let Kept { transaction, missing, parked, because, at } = kept;
-    Abandoned { id, transaction, intent, missing, parked, because, at }
+    /// Ends the wait of a transaction that has written nothing yet, if the awaited transactions
+    /// must first visit a store that is away.
+    pub(crate) fn refuse_wait_for_away(
+        &self,
+        execution: &Execution,
+        at: Option<&Name>,
+        awaited: &[(TransactionId, Awaited)],
+    ) -> Result<(), Error> {
+        let Some(at) = at.filter(|_| !execution.has_written) else { return Ok(()) };
+        for store in self.stores_with_failures() {
+            let Some(away) = self.away_for(store, execution.replica.as_ref(), true) else {
+                continue;
+            };
+            let is_stuck = |id: TransactionId| {
+                away.store != *at
+                    && execution.worklist.waits_at(&away.store).any(|(other, _)| other == id)
+            };
+            if let Some((id, _)) = awaited.iter().find(|(id, _)| is_stuck(*id)) {
+                self.note_refused(&away.store);
+                return Err(Error::Store(away.holds_up(*id, at)));
+            }
+        }
+        Ok(())
+    }
 }

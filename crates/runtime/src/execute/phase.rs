@@ -212,7 +212,7 @@ impl Runtime {
         let ended = {
             // Not moved, since the future is large.
             let attempt = self.attempt(execution, index, tries, control, report);
-            self.attempt_by(control, pin!(attempt)).await
+            self.attempt_by(control.deadline, &control.doing, pin!(attempt)).await
         };
         let too_late = || Err(self.too_late(execution, tries, control, report, asked));
         let error = match ended.unwrap_or_else(too_late) {

@@ -2,9 +2,9 @@
 
 use mingle_lang::code::Instr;
 use mingle_lang::split::Mode;
-use mingle_model::{Stamp, TransactionId};
+use mingle_model::Stamp;
 use mingle_store::{
-    Commit, Guard, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError, Write,
+    Commit, Guard, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError,
 };
 
 use crate::api::error::Error;
@@ -13,7 +13,9 @@ use crate::execute::phase::Tries;
 use crate::execute::transaction::Execution;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
-use crate::protocol::intent::{Fixed, Unreadable, decode, encode, parts_of};
+use crate::protocol::floor;
+use crate::protocol::intent::{Fixed, Unreadable, decode};
+use crate::protocol::pinned_answers::fixed_records;
 use crate::runtime::Runtime;
 use crate::stores::records::{read_parts, record_of, unreadable};
 
@@ -109,10 +111,9 @@ impl Runtime {
         let transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
         let writes = fixed_records(begun.id, index, &fixed.await?);
-        let floor = RecordKey::of_origin(RecordKind::Floor, begun.id.origin);
         let guards = vec![
             Guard::Absent(RecordKey::of(RecordKind::Fixed, begun.id, from)),
-            Guard::Below(floor, begun.id.sequence),
+            floor::is_not_over(begun.id),
         ];
         match transaction.commit(Commit { writes, guards, ..Commit::default() }).await {
             Ok(_) => {
@@ -125,14 +126,8 @@ impl Runtime {
     }
 }
 
-/// Returns the records of a phase's fixed answers.
-pub(crate) fn fixed_records(id: TransactionId, index: usize, fixed: &Fixed) -> Vec<Write> {
-    let from = (index as u32) << 16;
-    parts_of(&encode(fixed), |part| RecordKey::of(RecordKind::Fixed, id, from + part))
-}
-
 /// True if a phase's code reads its store.
 fn phase_reads(phase: &mingle_lang::Phase) -> bool {
     phase.mode == Mode::Read
-        || phase.code.iter().any(|instr: &Instr| crate::execute::attempt::reads(instr))
+        || phase.code.iter().any(|instr: &Instr| crate::interpreter::instructions::reads(instr))
 }

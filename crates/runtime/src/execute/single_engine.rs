@@ -22,15 +22,18 @@ use tracing::{Instrument as _, debug_span, field};
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::api::watch::Event;
-use crate::execute::attempt::{Step, Visit, visits};
-use crate::execute::bookkeeping::{Draft, Role, written_objects};
+use crate::execute::attempt::{Step, Visit};
+use crate::execute::bookkeeping::Draft;
 use crate::execute::drive::session_of;
 use crate::execute::phase::{Control, Tries, conflict};
 use crate::execute::transaction::Execution;
 use crate::execute::turns::Turns;
+use crate::interpreter::instructions::visits;
 use crate::interpreter::machine::Finished;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
+use crate::protocol::role::Role;
+use crate::protocol::witness_rows::written_objects;
 use crate::runtime::Runtime;
 
 /// The outcome of a united transaction.
@@ -189,7 +192,7 @@ impl Runtime {
         let asked = self.world.elapsed();
         let ended = {
             let attempt = self.attempt_united(execution, first, tries, control);
-            self.attempt_by(control, pin!(attempt)).await
+            self.attempt_by(control.deadline, &control.doing, pin!(attempt)).await
         };
         let silent = || Err(Error::Store(self.silent(first, None, asked)));
         ended.unwrap_or_else(silent).map_err(|error| match error {

@@ -28,32 +28,15 @@ use crate::api::error::Error;
 use crate::api::settings::{ASKED_AT_ONCE_MAX, INSIDE_ATTEMPTS_MAX, LOOKS_BEFORE_ASKING};
 use crate::api::watch::Event;
 use crate::execute::attempt::Step;
-use crate::execute::bookkeeping::Role;
-use crate::execute::commit::Concluded;
+use crate::execute::host::{Held, Host};
 use crate::execute::phase::{Control, Tries};
 use crate::execute::transaction::{Execution, Progress, Run};
 use crate::in_flight::table::Left;
 use crate::observe::metrics;
+use crate::protocol::role::Role;
 use crate::protocol::wait_set::Awaited;
 use crate::runtime::Runtime;
 use crate::stores::records::{is_visible, visible_reads};
-
-/// The application's transaction, until it is known to have committed.
-pub(crate) struct Host {
-    /// The index of its store.
-    pub(crate) store: usize,
-    /// The store whose transactions are parts of the application's transaction.
-    pub(crate) place: Arc<dyn DataStore>,
-    /// The phase that takes effect with it, once the phase has run.
-    pub(crate) held: Option<Box<Held>>,
-}
-
-/// A commit that takes effect with the application's transaction.
-pub(crate) struct Held {
-    pub(crate) concluded: Concluded,
-    /// The id under which to ask the store for its outcome.
-    pub(crate) id: Option<TransactionId>,
-}
 
 /// A call whose first writing phase is a part of one of the application's transactions.
 ///
@@ -83,25 +66,6 @@ enum Patience {
     Waits,
     /// The application's transaction may still be open.
     Looks,
-}
-
-impl Execution {
-    /// The place, if a phase at this store is a part of the application's transaction.
-    pub(crate) fn hosted_at(&self, store: usize) -> Option<&Arc<dyn DataStore>> {
-        let host = self.host.as_ref().filter(|host| host.store == store && !self.has_written);
-        host.map(|host| &host.place)
-    }
-
-    /// True if a commit takes effect with the application's transaction.
-    pub(crate) fn hosts(&self, concluded: &Concluded) -> bool {
-        concluded.is_decisive && self.hosted_at(concluded.visit.store).is_some()
-    }
-
-    /// True if the call takes effect with this phase, even if it writes nothing: no effect elsewhere may follow
-    /// unless the application commits.
-    pub(crate) fn decides_inside(&self, index: usize) -> bool {
-        self.host.is_some() && !self.has_written && self.plan.first_write == Some(index)
-    }
 }
 
 impl Runtime {

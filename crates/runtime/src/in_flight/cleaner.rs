@@ -407,22 +407,6 @@ impl Runtime {
         }
         Ok(())
     }
-
-    /// Asks in the background for the stamp that every replica of a store has seen.
-    pub(crate) fn ask_everywhere(&self, store: usize) {
-        let (me, site) = (self.me.clone(), self.stores[store].clone());
-        let now = self.world.elapsed();
-        let before = self.known().everywhere(store).map(|(stamp, _)| stamp.clone());
-        self.known().note_everywhere(store, before.unwrap_or_default(), now);
-        self.world.spawn(Box::pin(async move {
-            if let Ok(everywhere) = site.everywhere().await
-                && let Some(runtime) = me.upgrade()
-            {
-                let now = runtime.world.elapsed();
-                runtime.known().note_everywhere(store, everywhere, now);
-            }
-        }));
-    }
 }
 
 fn seen_by(ready: &[(TransactionId, Left)]) -> BTreeMap<Name, Stamp> {

@@ -1,25 +1,12 @@
-//! Signs of life: those that this origin gives, and those of others.
+//! Signs of life that this origin gives. `recovery/dead_origins` watches those of others.
 
-use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::pin;
-use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
-
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 use mingle_model::Origin;
 use mingle_store::record::read_floor;
-use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
+use mingle_store::{Data, Read, RecordKey, RecordKind, StoreError, Write};
 
 use crate::observe::stats::Counted;
 use crate::runtime::Runtime;
-
-/// Signs of life of other origins.
-#[derive(Default)]
-pub(crate) struct Watched {
-    /// The last sign of life, and the time since which it has not changed.
-    pub(crate) leases: BTreeMap<Origin, (Vec<Option<Bytes>>, Duration)>,
-}
 
 impl Runtime {
     /// Gives a sign of life while any transaction of this origin is open, at all stores in
@@ -53,18 +40,6 @@ impl Runtime {
         let mut own = self.own();
         if own.origin == origin {
             own.leased.insert(store);
-        }
-    }
-
-    /// Returns the answer of a store within a third of a lease; none if it does not answer.
-    async fn at_most_a_third<T>(
-        &self,
-        asking: impl Future<Output = Result<T, StoreError>>,
-    ) -> Option<T> {
-        let asking = pin!(asking);
-        match select(asking, self.world.sleep(self.settings.lease / 3)).await {
-            Either::Left((answer, _)) => answer.ok(),
-            Either::Right(_) => None,
         }
     }
 
@@ -103,34 +78,5 @@ impl Runtime {
             self.write_records(store, None, vec![Write::Discard(key)]).await?;
             self.own().leased.remove(&store);
         }
-    }
-
-    /// True if an origin has given no sign of life for a lease at any store that answers.
-    pub(crate) async fn is_dead(&self, origin: Origin) -> bool {
-        let read = [Read::Record(RecordKey::of_origin(RecordKind::Lease, origin))];
-        let asked = (0..self.stores.len())
-            .map(|store| self.at_most_a_third(self.read_records(store, None, &read)));
-        let answers = join_all(asked).await;
-        if answers.iter().all(Option::is_none) {
-            return false;
-        }
-        let now = self.world.elapsed();
-        let mut watched = self.watched();
-        let none = || (vec![None; answers.len()], now);
-        let (last, since) = watched.leases.entry(origin).or_insert_with(none);
-        for (last, answer) in last.iter_mut().zip(answers) {
-            // A store that does not answer says nothing about the origin.
-            let Some(Data::Record(sign)) = answer.and_then(|all| all.into_iter().next()) else {
-                continue;
-            };
-            if *last != sign {
-                (*last, *since) = (sign, now);
-            }
-        }
-        now.saturating_sub(*since) >= self.settings.lease
-    }
-
-    pub(crate) fn watched(&self) -> MutexGuard<'_, Watched> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,8 +17,8 @@ use rustc_hash::FxHashMap as HashMap;
 
 use crate::api::call::{CallReport, PhaseReport};
 use crate::api::error::Error;
-use crate::execute::bookkeeping::Role;
 use crate::observe::stats::Counted;
+use crate::protocol::role::Role;
 
 /// Calls that have ended, by `transaction` and `outcome`: `ok`, or an [`outcome`].
 pub const CALLS: &str = "mingle_calls_total";

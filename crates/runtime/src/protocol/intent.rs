@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::execute::idempotency::CallKey;
+use crate::protocol::call_key::CallKey;
 use crate::protocol::wait_set::Worklist;
 
 /// The hash of a program's text, which identifies the program.

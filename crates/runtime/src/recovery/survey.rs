@@ -15,8 +15,8 @@ use mingle_model::{Level, Name, Origin, Principal, Time, TransactionId};
 use mingle_store::{Bytes, RecordKind, StoreError};
 
 use crate::api::error::Error;
-use crate::execute::parked::Abandoned;
 use crate::in_flight::table::Left;
+use crate::recovery::abandon::Abandoned;
 use crate::runtime::Runtime;
 
 /// A transaction that is not finished.

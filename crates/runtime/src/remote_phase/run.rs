@@ -12,10 +12,11 @@ use super::elsewhere::{Elsewhere, here};
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::api::settings::{BESIDE_INLINE_BYTES_MAX, BESIDE_KEPT_MAX, BESIDE_TRIES_MAX, Settings};
-use crate::execute::attempt::{Step, visits};
+use crate::execute::attempt::Step;
 use crate::execute::phase::{Control, Tries};
 use crate::execute::send_phase::wire::{After, Attempt, Attempted, End, Left};
 use crate::execute::transaction::{Begun, Execution};
+use crate::interpreter::instructions::visits;
 use crate::interpreter::machine::{Facts, Recorded};
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{ProgramHash, decode, encode};
@@ -185,7 +186,8 @@ impl Beside {
         let may_end = execution.begun.is_none();
         let control = Control::without_caller(deadline, runtime.settings.deadline, may_end);
         let (mut report, mut end, mut tried_so_often) = (PhaseReport::default(), End::Again, 0);
-        if let Err(error) = check_attempt(&execution, admission) {
+        let (principal, has_written) = (execution.principal.as_ref(), execution.has_written);
+        if let Err(error) = check_attempt(&execution.plan, principal, has_written, admission) {
             let after = after(runtime, execution, tries, report, (before, site));
             return Attempted { end: End::Failed(error), after, stats: Vec::new() };
         }

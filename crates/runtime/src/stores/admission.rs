@@ -14,7 +14,6 @@ use mingle_model::Principal;
 use mingle_store::Admission;
 
 use crate::api::error::Error;
-use crate::execute::transaction::Execution;
 use crate::runtime::Runtime;
 
 impl Runtime {
@@ -49,12 +48,13 @@ impl Runtime {
 
 /// Refuses an attempt at a worker whose principal may not call the transaction, up to the first commit.
 pub(crate) fn check_attempt(
-    execution: &Execution,
+    plan: &Plan,
+    principal: Option<&Principal>,
+    has_written: bool,
     admission: Option<&dyn Admission>,
 ) -> Result<(), Error> {
-    let (plan, principal) = (&*execution.plan, execution.principal.as_ref());
-    let is_admitted = execution.has_written
-        || admission.is_none_or(|admission| admission.admits(principal, &plan.name));
+    let is_admitted =
+        has_written || admission.is_none_or(|admission| admission.admits(principal, &plan.name));
     if is_admitted { Ok(()) } else { Err(forbidden(plan, principal)) }
 }
 

@@ -20,13 +20,10 @@ use mingle_store::{Once, Read, RecordKind, StoreError};
 use crate::api::call::Call;
 use crate::api::error::Error;
 use crate::api::settings::{AWAY_AFTER, AWAY_FAILURES, PROBE_EVERY, PROBE_EVERY_MAX};
-use crate::execute::attempt::visits;
-use crate::execute::transaction::Execution;
+use crate::interpreter::instructions::visits;
 use crate::mutants::Planted;
 use crate::observe::metrics;
-use crate::protocol::wait_set::{Awaited, Worklist};
 use crate::runtime::Runtime;
-use crate::stores::records::{is_visible, visible_reads};
 
 /// A replica of a store, or its one copy.
 type Place = (usize, Option<Name>);
@@ -109,7 +106,7 @@ impl Away {
 
 impl Away {
     /// Builds the error for a transaction that waits at `at` for `id`, which must visit this store.
-    fn holds_up(&self, id: TransactionId, at: &Name) -> StoreError {
+    pub(crate) fn holds_up(&self, id: TransactionId, at: &Name) -> StoreError {
         let (seconds, last) = (self.since.as_secs(), &self.reason);
         StoreError::Unavailable {
             store: self.store.clone(),
@@ -159,74 +156,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Refuses a transaction before its first commit if it would have to wait, at a store of
-    /// `later`, for a transaction that must first visit a store that is away. Otherwise it would be
-    /// half done, and others would wait for it in turn.
-    pub(crate) async fn refuse_behind_away(
-        &self,
-        execution: &Execution,
-        later: &BTreeSet<Name>,
-        found: &Worklist,
-    ) -> Result<(), Error> {
-        let home = execution.replica.as_ref();
-        for store in self.stores_with_failures() {
-            let Some(away) = self.away_for(store, home, true) else { continue };
-            let waits = |name: &str| {
-                let all = execution.worklist.waits_at(name).chain(found.waits_at(name));
-                let ids = all
-                    .filter(|(id, _)| execution.id != Some(*id) && !execution.chain.contains(id));
-                ids.map(|(id, _)| id).collect::<BTreeSet<TransactionId>>()
-            };
-            let stuck = waits(&away.store);
-            for name in later.iter().filter(|name| **name != away.store) {
-                let Some(site) = self.store_called(name) else { continue };
-                let replica = self.replica_at(site, home);
-                let known =
-                    |id: &TransactionId| self.known().is_visible(site, replica.as_ref(), *id);
-                let open: Vec<_> =
-                    waits(name).intersection(&stuck).copied().filter(|id| !known(id)).collect();
-                let reads: Vec<Read> = open.iter().flat_map(|id| visible_reads(*id)).collect();
-                if reads.is_empty() {
-                    continue;
-                }
-                let answers =
-                    self.read_records(site, replica, &reads).await.map_err(Error::Store)?;
-                let mut pairs = open.iter().zip(answers.chunks(2));
-                if let Some((id, _)) = pairs.find(|(id, answers)| !is_visible(**id, answers)) {
-                    self.note_refused(&away.store);
-                    return Err(Error::Store(away.holds_up(*id, name)));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the wait of a transaction that has written nothing yet, if the awaited transactions
-    /// must first visit a store that is away.
-    pub(crate) fn refuse_wait_for_away(
-        &self,
-        execution: &Execution,
-        at: Option<&Name>,
-        awaited: &[(TransactionId, Awaited)],
-    ) -> Result<(), Error> {
-        let Some(at) = at.filter(|_| !execution.has_written) else { return Ok(()) };
-        for store in self.stores_with_failures() {
-            let Some(away) = self.away_for(store, execution.replica.as_ref(), true) else {
-                continue;
-            };
-            let is_stuck = |id: TransactionId| {
-                away.store != *at
-                    && execution.worklist.waits_at(&away.store).any(|(other, _)| other == id)
-            };
-            if let Some((id, _)) = awaited.iter().find(|(id, _)| is_stuck(*id)) {
-                self.note_refused(&away.store);
-                return Err(Error::Store(away.holds_up(*id, at)));
-            }
-        }
-        Ok(())
-    }
-
-    fn stores_with_failures(&self) -> BTreeSet<usize> {
+    /// Returns the stores that are away, or have a replica that is.
+    pub(crate) fn stores_with_failures(&self) -> BTreeSet<usize> {
         let circuits = self.circuits();
         let open = circuits.0.iter().filter(|(_, failing)| failing.is_open);
         open.map(|((store, _), _)| *store).collect()
@@ -234,7 +165,12 @@ impl Runtime {
 
     /// Returns the failure of the store or replica that a phase of a session at `home` visits, if
     /// any.
-    fn away_for(&self, store: usize, home: Option<&Name>, is_later: bool) -> Option<Away> {
+    pub(crate) fn away_for(
+        &self,
+        store: usize,
+        home: Option<&Name>,
+        is_later: bool,
+    ) -> Option<Away> {
         let capabilities = self.stores[store].capabilities();
         let own = (store, self.replica_at(store, home));
         let (now, circuits) = (self.world.elapsed(), self.circuits());

@@ -21,11 +21,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use mingle_model::Name;
 use mingle_store::{BoxFuture, StoreError};
 
 use crate::api::settings::ASKED_AFTER_DEADLINE;
-use crate::execute::phase::Control;
 use crate::runtime::Runtime;
 
 /// The attempt waits for a store; the wait may be given up.
@@ -84,10 +84,11 @@ impl Runtime {
     /// Returns the result of an attempt; none if the deadline comes first while it asks a store.
     pub(crate) async fn attempt_by<T>(
         &self,
-        control: &Control<'_>,
+        deadline: Duration,
+        doing: &Doing,
         attempt: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
-        self.by_unless(control.deadline, || control.doing.may_be_given_up(), attempt).await
+        self.by_unless(deadline, || doing.may_be_given_up(), attempt).await
     }
 
     async fn by_unless<T>(
@@ -128,6 +129,18 @@ impl Runtime {
             }));
         }
         found
+    }
+
+    /// Returns the answer of a store within a third of a lease; none if it does not answer.
+    pub(crate) async fn at_most_a_third<T>(
+        &self,
+        asking: impl Future<Output = Result<T, StoreError>>,
+    ) -> Option<T> {
+        let asking = pin!(asking);
+        match select(asking, self.world.sleep(self.settings.lease / 3)).await {
+            Either::Left((answer, _)) => answer.ok(),
+            Either::Right(_) => None,
+        }
     }
 
     /// Returns the end of the questions for a commit's outcome, which is asked for at least once.

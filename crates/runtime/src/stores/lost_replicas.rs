@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use mingle_model::{Name, Stamp};
 
 use crate::api::session::Session;
-use crate::execute::transaction::Execution;
 use crate::runtime::Runtime;
 
 /// Data of a store that a session had seen, and that is lost for good.
@@ -56,19 +55,5 @@ impl Runtime {
             session.accept_loss(name, &self.stores[store].kept(&seen));
         }
         losses
-    }
-
-    /// Returns the stamp that a replica must have seen before it serves a phase.
-    pub(crate) fn after(
-        &self,
-        execution: &Execution,
-        store: usize,
-        fixed: Option<&Stamp>,
-    ) -> Stamp {
-        let mut after = execution.worklist.seen_at(self.stamped(store));
-        if let Some(fixed) = fixed {
-            after.join(fixed);
-        }
-        if execution.begun.is_some() { self.stores[store].kept(&after) } else { after }
     }
 }

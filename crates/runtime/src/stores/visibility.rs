@@ -38,7 +38,6 @@ use crate::api::session::Session;
 use crate::api::settings::{
     LOOK_AFTER, LOOK_AGAIN_AFTER, LOOKED_FOR_MAX, PASSED_ON_MAX, SESSION_PRUNE_AT,
 };
-use crate::execute::attempt::Visit;
 use crate::mutants::Planted;
 use crate::protocol::wait_set::Worklist;
 use crate::runtime::Runtime;
@@ -114,12 +113,12 @@ impl Runtime {
     }
 
     /// Returns the waits and stamps that must be passed on with this transaction's writes. Leaves
-    /// out the store of `visit` and the `later` stores, where it leaves commit witnesses,
+    /// out the store `here` and the `later` stores, where it leaves commit witnesses,
     /// transactions that are through, and stores of level `eventual`. Starts to look for the rest.
     pub(crate) fn to_pass_on(
         &self,
         waits: &Worklist,
-        visit: &Visit,
+        here: usize,
         later: &BTreeSet<Name>,
     ) -> Worklist {
         let mut told = Worklist::default();
@@ -130,9 +129,10 @@ impl Runtime {
             told.saw(name, stamp);
         }
         let visited: BTreeSet<usize> =
-            later.iter().filter_map(|name| self.store_called(name)).chain([visit.store]).collect();
+            later.iter().filter_map(|name| self.store_called(name)).chain([here]).collect();
         let stamped: BTreeSet<&Name> = visited.iter().map(|store| self.stamped(*store)).collect();
-        for name in waits.stores().filter(|name| !later.contains(*name) && **name != visit.name) {
+        let own = self.name_at(here);
+        for name in waits.stores().filter(|name| !later.contains(*name) && **name != own) {
             let writers = || waits.waits_at(name).filter(|(_, awaited)| !awaited.is_reader);
             let Some(store) = self.store_called(name) else {
                 writers().for_each(|(id, why)| told.wait_at(name, id, why.clone()));
@@ -180,6 +180,22 @@ impl Runtime {
             session.is_over(name, over);
             self.look_for(store, &left);
         }
+    }
+
+    /// Asks in the background for the stamp that every replica of a store has seen.
+    pub(crate) fn ask_everywhere(&self, store: usize) {
+        let (me, site) = (self.me.clone(), self.stores[store].clone());
+        let now = self.world.elapsed();
+        let before = self.known().everywhere(store).map(|(stamp, _)| stamp.clone());
+        self.known().note_everywhere(store, before.unwrap_or_default(), now);
+        self.world.spawn(Box::pin(async move {
+            if let Ok(everywhere) = site.everywhere().await
+                && let Some(runtime) = me.upgrade()
+            {
+                let now = runtime.world.elapsed();
+                runtime.known().note_everywhere(store, everywhere, now);
+            }
+        }));
     }
 
     /// Looks for transactions at every replica of a store, in the background.

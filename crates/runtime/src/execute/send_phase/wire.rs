@@ -8,7 +8,7 @@ use mingle_store::{Capabilities, Data, Read};
 use serde::{Deserialize, Serialize};
 
 use crate::api::error::Error;
-use crate::execute::idempotency::CallKey;
+use crate::protocol::call_key::CallKey;
 use crate::protocol::intent::Fixed;
 use crate::protocol::wait_set::{Awaited, Worklist};
 

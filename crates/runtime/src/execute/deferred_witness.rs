@@ -1,0 +1,50 @@
+//! Commit witnesses that are not written because the floor of their origin stands for them: the
+//! decision, and the note once their phase has committed. `in_flight/deferred_witness` raises the floor.
+
+use std::sync::Arc;
+
+use mingle_store::{Capabilities, Once};
+
+use crate::execute::attempt::Visit;
+use crate::execute::bookkeeping::Draft;
+use crate::execute::transaction::Execution;
+use crate::in_flight::table::Owed;
+use crate::mutants::Planted;
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// True if the commit witness of a later phase is omitted: it is the last phase, and the
+    /// process that began the transaction runs it.
+    pub(crate) fn owes_witness(&self, execution: &Execution, index: usize, visit: &Visit) -> bool {
+        let Capabilities { once, floor_suffices, .. } = self.stores[visit.store].capabilities();
+        *floor_suffices
+            && *once == Once::ById
+            && execution.decided_after.is_some()
+            && execution.last_witnessed() == Some(index)
+            && !execution.is_helper
+            && !execution.plan.isolated
+            && self.planted == Planted::None
+    }
+
+    /// Takes note of an omitted commit witness, once its phase has committed.
+    pub(crate) fn note_owed(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        visit: &Visit,
+        draft: Draft,
+    ) {
+        let (Some(writes), Some(since)) = (draft.owed, execution.decided_after) else { return };
+        let writes = Arc::from(writes);
+        let replica = visit.replica.clone();
+        let (store, committed) = (visit.store, self.world.elapsed());
+        let owed =
+            Owed { store, replica, since, committed, writes, is_tried: false, is_written: false };
+        let before = &execution.plan.phases[..index];
+        let was_here = before.iter().any(|p| execution.store_name(p).as_ref() == Some(&visit.name));
+        if !draft.has_rows && !was_here {
+            execution.left.rows.remove(&visit.store);
+        }
+        execution.left.owed = Some(Box::new(owed));
+    }
+}

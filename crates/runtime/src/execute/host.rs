@@ -1,0 +1,45 @@
+//! The application's own transaction, in which the first writing phase of a call may run.
+
+use std::sync::Arc;
+
+use mingle_model::TransactionId;
+use mingle_store::DataStore;
+
+use crate::execute::commit::Concluded;
+use crate::execute::transaction::Execution;
+
+/// The application's transaction, until it is known to have committed.
+pub(crate) struct Host {
+    /// The index of its store.
+    pub(crate) store: usize,
+    /// The store whose transactions are parts of the application's transaction.
+    pub(crate) place: Arc<dyn DataStore>,
+    /// The phase that takes effect with it, once the phase has run.
+    pub(crate) held: Option<Box<Held>>,
+}
+
+/// A commit that takes effect with the application's transaction.
+pub(crate) struct Held {
+    pub(crate) concluded: Concluded,
+    /// The id under which to ask the store for its outcome.
+    pub(crate) id: Option<TransactionId>,
+}
+
+impl Execution {
+    /// The place, if a phase at this store is a part of the application's transaction.
+    pub(crate) fn hosted_at(&self, store: usize) -> Option<&Arc<dyn DataStore>> {
+        let host = self.host.as_ref().filter(|host| host.store == store && !self.has_written);
+        host.map(|host| &host.place)
+    }
+
+    /// True if a commit takes effect with the application's transaction.
+    pub(crate) fn hosts(&self, concluded: &Concluded) -> bool {
+        concluded.is_decisive && self.hosted_at(concluded.visit.store).is_some()
+    }
+
+    /// True if the call takes effect with this phase, even if it writes nothing: no effect elsewhere may follow
+    /// unless the application commits.
+    pub(crate) fn decides_inside(&self, index: usize) -> bool {
+        self.host.is_some() && !self.has_written && self.plan.first_write == Some(index)
+    }
+}
