@@ -14,20 +14,20 @@ use mingle_store::{
 
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
+use crate::execute::Executor;
 use crate::execute::bookkeeping::leaves_nothing;
 use crate::execute::commit::Concluding;
 use crate::execute::drive::session_of;
 use crate::execute::early_prefetch::beside;
+use crate::execute::execution::Execution;
 use crate::execute::phase::{Control, Tries};
 use crate::execute::preflight::{Asked, called_read};
-use crate::execute::transaction::Execution;
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{Unreadable, Witness, decode};
 use crate::protocol::wait_set::Awaited;
-use crate::runtime::Runtime;
 use crate::stores::records::{read_parts, unreadable};
 
 /// The outcome of an attempt in which no store failed.
@@ -104,7 +104,7 @@ enum Driven {
     Finished(Finished),
 }
 
-impl Runtime {
+impl Executor {
     /// Runs a phase once.
     pub(crate) async fn attempt(
         &self,
@@ -150,7 +150,7 @@ impl Runtime {
         if let Some(witness) = visit.taken.take() {
             // The session has now seen the other process's writes here.
             let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
-            execution.worklist.saw(self.stamped(store), &seen.stamp);
+            execution.worklist.saw(self.stores.stamped(store), &seen.stamp);
             return Ok(self.take_over(execution, tries, witness, report));
         }
         match driven {
@@ -192,7 +192,7 @@ impl Runtime {
         store: usize,
         session: &StoreSession,
     ) -> Result<Box<dyn Transaction>, Error> {
-        let site = execution.hosted_at(store).unwrap_or(&self.stores[store]);
+        let site = execution.hosted_at(store).unwrap_or(&self.stores.all[store]);
         site.begin(session).await.map_err(Error::Store)
     }
 
@@ -205,7 +205,7 @@ impl Runtime {
         id: TransactionId,
     ) -> bool {
         // The snapshot of the host transaction may be older than the known facts.
-        execution.hosted_at(store).is_none() && self.known().is_visible(store, replica, id)
+        execution.hosted_at(store).is_none() && self.stores.known().is_visible(store, replica, id)
     }
 
     pub(crate) fn machine<'a>(
@@ -234,16 +234,16 @@ impl Runtime {
             facts,
             earlier: &execution.recorded,
             // A worker need not trust the sender of a phase on this point.
-            unbounded: !self.is_beside && is_decided,
+            unbounded: !self.stores.is_beside && is_decided,
         };
-        let mut machine = Machine::new(start, &execution.arguments, &self.settings);
-        machine.mutate(self.mutation);
+        let mut machine = Machine::new(start, &execution.arguments, &self.stores.settings);
+        machine.mutate(self.stores.mutation);
         machine
     }
 
     pub(crate) fn facts(&self, execution: &Execution) -> Facts {
-        if self.planted == Planted::HelperDrawsAnew && execution.is_helper {
-            return self.draw_facts();
+        if self.stores.planted == Planted::HelperDrawsAnew && execution.is_helper {
+            return self.stores.draw_facts();
         }
         execution.facts.clone()
     }
@@ -273,11 +273,11 @@ impl Runtime {
 
     /// Returns the index of a store of the execution's program.
     fn site(&self, execution: &Execution, store: StoreId) -> Result<usize, Error> {
-        if execution.hash == self.hash {
+        if execution.hash == self.stores.hash {
             return Ok(store.index());
         }
         let name = &execution.program.checked.stores[store.index()].name;
-        self.store_called(name).ok_or_else(|| {
+        self.stores.store_called(name).ok_or_else(|| {
             Error::Unsupported(format!(
                 "an earlier program visits a store {name} that is not there"
             ))
@@ -286,8 +286,8 @@ impl Runtime {
 
     pub(crate) fn start_as_another(&self, execution: &mut Execution) -> Step {
         if let Some(id) = execution.id.take() {
-            self.stats.count(Counted::Fenced);
-            self.renew(id.origin);
+            self.stores.stats.count(Counted::Fenced);
+            self.in_flight.renew(id.origin);
         }
         if execution.plan.isolated { Step::StartOver } else { Step::Again }
     }
@@ -310,11 +310,11 @@ impl Runtime {
             execution.is_abandoned = true;
             return Step::Over;
         }
-        if self.planted == Planted::MiddleValuesNotKept {
+        if self.stores.planted == Planted::MiddleValuesNotKept {
             tries.recomputes = true;
             return Step::Again;
         }
-        self.stats.count(Counted::Taken);
+        self.stores.stats.count(Counted::Taken);
         report.was_done = true;
         execution.take(witness);
         Step::Done
@@ -328,13 +328,13 @@ impl Runtime {
         tries: &Tries,
         store: usize,
     ) -> Visit {
-        let name = self.stores[store].capabilities().store.clone();
+        let name = self.stores.all[store].capabilities().store.clone();
         let replica = self.replica(execution, tries, store);
         let mut asked = Vec::new();
         let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
         let floor =
             |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
-        let is_checked = self.planted != Planted::NoWitnessCheck;
+        let is_checked = self.stores.planted != Planted::NoWitnessCheck;
         for (id, awaited) in execution.worklist.waits_at(&name).filter(|_| is_checked) {
             // A transaction that itself waits for this one is skipped: if two transactions met at
             // two stores in opposite orders, neither could come first everywhere.
@@ -381,15 +381,15 @@ impl Runtime {
         tries: &Tries,
         store: usize,
     ) -> Option<Name> {
-        let capabilities = self.stores[store].capabilities();
+        let capabilities = self.stores.all[store].capabilities();
         if tries.replica.is_some() {
             return tries.replica.clone();
         }
-        let stays = self.planted != Planted::HelperLeavesHome;
+        let stays = self.stores.planted != Planted::HelperLeavesHome;
         if execution.begun.is_some() && capabilities.once == Once::Home && stays {
-            return self.replica_at(store, execution.home.as_ref());
+            return self.stores.replica_at(store, execution.home.as_ref());
         }
-        self.replica_at(store, execution.replica.as_ref())
+        self.stores.replica_at(store, execution.replica.as_ref())
     }
 
     pub(crate) async fn judge(
@@ -442,7 +442,7 @@ impl Runtime {
             }
         }
         for id in &visit.satisfied {
-            self.note_visible(visit.store, visit.replica.as_ref(), *id, &Stamp::default());
+            self.stores.note_visible(visit.store, visit.replica.as_ref(), *id, &Stamp::default());
         }
         Ok(step.or_else(|| (!waits.is_empty()).then_some(Step::Wait(waits))))
     }

@@ -9,8 +9,9 @@ use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
 use mingle_store::{Guard, RecordKind, Write};
 
 use crate::api::error::Error;
+use crate::execute::Executor;
 use crate::execute::attempt::Visit;
-use crate::execute::transaction::Execution;
+use crate::execute::execution::Execution;
 use crate::interpreter::machine::Finished;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
@@ -19,7 +20,6 @@ use crate::protocol::role::Role;
 use crate::protocol::wait_set::Worklist;
 use crate::protocol::witness_rows::{added_rows, rows_on};
 use crate::protocol::{commit_witness, floor};
-use crate::runtime::Runtime;
 
 /// The records and guards sent to the store besides the phase's own writes.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(crate) struct Draft {
     pub(crate) owed: Option<Vec<Write>>,
 }
 
-impl Runtime {
+impl Executor {
     /// Adds the witness rows on the objects read and written to the draft.
     pub(crate) fn meet(
         &self,
@@ -56,7 +56,7 @@ impl Runtime {
         let to_come: BTreeSet<Name> =
             to_come.filter_map(|phase| execution.store_name(phase)).collect();
         let rows = visit.rows.iter().chain(&visit.remembered);
-        for row in rows.filter(|_| self.settings.tracking) {
+        for row in rows.filter(|_| self.stores.settings.tracking) {
             draft.known.insert(row.id);
             if execution.id == Some(row.id) {
                 continue;
@@ -65,7 +65,7 @@ impl Runtime {
                 RowKind::Write => true,
                 RowKind::Read => {
                     execution.plan.isolated
-                        && self.planted != Planted::ReadersNotAwaited
+                        && self.stores.planted != Planted::ReadersNotAwaited
                         && (row.object.is_none() || written.contains(&row.object))
                 }
             };
@@ -73,9 +73,9 @@ impl Runtime {
                 let mut row = row.clone();
                 row.stores.retain(|store| {
                     *store != visit.name
-                        && (to_come.contains(store) || !self.is_through_at(store, row.id))
+                        && (to_come.contains(store) || !self.stores.is_through_at(store, row.id))
                 });
-                row.seen.retain(|(store, _)| store != self.stamped(visit.store));
+                row.seen.retain(|(store, _)| store != self.stores.stamped(visit.store));
                 draft.found.meet(&row);
             }
         }
@@ -91,7 +91,7 @@ impl Runtime {
         written: &BTreeSet<Option<Ref>>,
         draft: &mut Draft,
     ) -> Result<(), Error> {
-        if !self.settings.tracking {
+        if !self.stores.settings.tracking {
             return Ok(());
         }
         let mut waits = execution.worklist.clone();
@@ -101,29 +101,29 @@ impl Runtime {
         } else {
             BTreeSet::new()
         };
-        let told = self.to_pass_on(&waits, visit.store, &later);
+        let told = self.stores.to_pass_on(&waits, visit.store, &later);
         self.check_waits(execution, &waits, &told, &later)?;
         if !written.is_empty() {
             draft.seen = self.unseen_somewhere(&told, visit.store, &later);
-            self.stats.add(Counted::LeftSeen, u64::from(!draft.seen.is_empty()));
+            self.stores.stats.add(Counted::LeftSeen, u64::from(!draft.seen.is_empty()));
             let is_last = later.is_empty() && role == Role::Later;
-            if !is_last || self.planted != Planted::NoRowsInLastPhase {
+            if !is_last || self.stores.planted != Planted::NoRowsInLastPhase {
                 let stores = self.own_stores(execution, index, role, visit, &later);
                 self.leave_own_row(execution, index, visit, stores, written, draft);
             }
-            if self.planted != Planted::NoInheritance {
+            if self.stores.planted != Planted::NoInheritance {
                 self.pass_rows_on(&told, visit, written, draft);
             }
         }
         let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
         if is_isolated
-            && self.planted != Planted::NoReadWitnesses
+            && self.stores.planted != Planted::NoReadWitnesses
             && !later_of(execution, index).is_empty()
         {
             self.leave_read_rows(execution, index, visit, draft);
         }
         draft.has_rows = !draft.writes.is_empty();
-        if self.planted == Planted::RowsReplaced && draft.has_rows {
+        if self.stores.planted == Planted::RowsReplaced && draft.has_rows {
             let own = execution.id;
             let replaced = draft.known.iter().filter(|id| Some(**id) != own);
             let replaced: Vec<Write> = replaced.map(|id| Write::Forget(*id)).collect();
@@ -140,16 +140,16 @@ impl Runtime {
         told: &Worklist,
         later: &BTreeSet<Name>,
     ) -> Result<(), Error> {
-        let most = self.settings.worklist_max;
+        let most = self.stores.settings.worklist_max;
         if execution.has_written || waits.len() <= most {
             return Ok(());
         }
-        let here = later.iter().filter_map(|name| self.store_called(name));
+        let here = later.iter().filter_map(|name| self.stores.store_called(name));
         let asked = here.map(|store| {
-            let replica = self.replica_at(store, execution.replica.as_ref());
-            let known = self.known();
+            let replica = self.stores.replica_at(store, execution.replica.as_ref());
+            let known = self.stores.known();
             let is_open = |id: &TransactionId| !known.is_visible(store, replica.as_ref(), *id);
-            waits.waits_at(&self.name_at(store)).filter(|(id, _)| is_open(id)).count()
+            waits.waits_at(&self.stores.name_at(store)).filter(|(id, _)| is_open(id)).count()
         });
         let count = asked.sum::<usize>() + told.len();
         if count <= most {
@@ -173,7 +173,7 @@ impl Runtime {
         if stores.is_empty() && draft.seen.is_empty() {
             return;
         }
-        let id = *execution.id.get_or_insert_with(|| self.allocate());
+        let id = *execution.id.get_or_insert_with(|| self.in_flight.allocate());
         let intent = intent_store(execution, index);
         let seen = draft.seen.clone();
         let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
@@ -195,7 +195,7 @@ impl Runtime {
         draft: &mut Draft,
     ) {
         for (id, (intent, stores)) in told.passed_on() {
-            self.stats.count(Counted::PassedOn);
+            self.stores.stats.count(Counted::PassedOn);
             let seen = Vec::new();
             let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
             draft
@@ -214,7 +214,7 @@ impl Runtime {
         visit: &Visit,
         draft: &mut Draft,
     ) {
-        let id = *execution.id.get_or_insert_with(|| self.allocate());
+        let id = *execution.id.get_or_insert_with(|| self.in_flight.allocate());
         let intent = intent_store(execution, index);
         let stores: Vec<Name> = later_of(execution, index).into_iter().collect();
         let objects: BTreeSet<Option<Ref>> =
@@ -231,26 +231,26 @@ impl Runtime {
         here: usize,
         later: &BTreeSet<Name>,
     ) -> Vec<(Name, Stamp)> {
-        if self.planted == Planted::NoTrackingSet {
+        if self.stores.planted == Planted::NoTrackingSet {
             return Vec::new();
         }
         let mut unseen = Vec::new();
-        let later = later.iter().filter_map(|name| self.store_called(name));
+        let later = later.iter().filter_map(|name| self.stores.store_called(name));
         let visited: BTreeSet<&Name> =
-            later.chain([here]).map(|store| self.stamped(store)).collect();
+            later.chain([here]).map(|store| self.stores.stamped(store)).collect();
         for (store, stamp) in waits.seen() {
-            let Some(index) = self.store_called(store) else { continue };
+            let Some(index) = self.stores.store_called(store) else { continue };
             if visited.contains(store) {
                 continue;
             }
-            let now = self.world.elapsed();
-            let known = self.known().everywhere(index).cloned();
+            let now = self.stores.world.elapsed();
+            let known = self.stores.known().everywhere(index).cloned();
             let is_everywhere =
                 known.as_ref().is_some_and(|(everywhere, _)| everywhere.covers(stamp));
             if !is_everywhere {
                 let asked = known.map_or(Duration::ZERO, |(_, at)| at + EVERYWHERE_EVERY);
                 if asked <= now {
-                    self.ask_everywhere(index);
+                    self.stores.ask_everywhere(index);
                 }
                 unseen.push((store.clone(), stamp.clone()));
             }
@@ -275,7 +275,9 @@ impl Runtime {
         let first = execution.begun.as_ref().map_or(index, |begun| begun.first);
         for phase in &execution.plan.phases[first..index] {
             let name = execution.store_name(phase);
-            let lags = |name: &Name| self.store_called(name).is_some_and(|at| self.is_many(at));
+            let lags = |name: &Name| {
+                self.stores.store_called(name).is_some_and(|at| self.stores.is_many(at))
+            };
             stores.extend(name.filter(lags));
         }
         stores.remove(&visit.name);
@@ -301,42 +303,43 @@ impl Runtime {
                 }
             }
             Role::First => {
-                let id = *execution.id.get_or_insert_with(|| self.allocate());
+                let id = *execution.id.get_or_insert_with(|| self.in_flight.allocate());
                 draft.guards.extend(floor::may_begin(id));
                 execution.time = self.time_of_phases();
-                execution.decided_after = Some(self.world.elapsed());
+                execution.decided_after = Some(self.stores.world.elapsed());
                 let has_more = execution.last_witnessed().is_some_and(|last| last > index);
-                let hidden = matches!(self.planted, Planted::NoIntent | Planted::IntentAfterCommit);
+                let hidden =
+                    matches!(self.stores.planted, Planted::NoIntent | Planted::IntentAfterCommit);
                 if has_more && !hidden {
                     draft.writes.extend(intent_records(execution, index, finished, draft));
-                    if !self.known().is_kept(visit.store, execution.hash) {
+                    if !self.stores.known().is_kept(visit.store, execution.hash) {
                         let text = execution.program.text.as_bytes().into();
                         draft.writes.push(Write::Record(execution.hash.key(), text));
                     }
                 }
-                if self.is_many(visit.store) || execution.plan.isolated {
+                if self.stores.is_many(visit.store) || execution.plan.isolated {
                     // A transaction without read witnesses is never aborted.
                     let is_guarded =
-                        execution.plan.isolated && self.planted != Planted::AbortIgnored;
-                    leave_witness(id, self.world.random(), finished, is_guarded, draft);
+                        execution.plan.isolated && self.stores.planted != Planted::AbortIgnored;
+                    leave_witness(id, self.stores.world.random(), finished, is_guarded, draft);
                 }
             }
             Role::Later => {
                 let id = execution.begun.as_ref().expect("a later phase has begun").id;
-                let skips = self.planted == Planted::HelperSkipsFloor && execution.is_helper;
+                let skips = self.stores.planted == Planted::HelperSkipsFloor && execution.is_helper;
                 if !skips {
                     draft.guards.push(floor::is_not_over(id));
                 }
                 // Where the store counts one of several copies, another copy does no harm.
                 let is_guarded =
-                    self.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
+                    self.stores.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
                 if self.owes_witness(execution, index, visit) {
                     if is_guarded {
                         draft.guards.push(commit_witness::is_absent(id));
                     }
-                    draft.owed = Some(witness(id, self.world.random(), finished, draft));
+                    draft.owed = Some(witness(id, self.stores.world.random(), finished, draft));
                 } else {
-                    leave_witness(id, self.world.random(), finished, is_guarded, draft);
+                    leave_witness(id, self.stores.world.random(), finished, is_guarded, draft);
                 }
             }
         }

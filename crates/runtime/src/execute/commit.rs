@@ -10,12 +10,13 @@ use mingle_store::{
 
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
+use crate::execute::Executor;
 use crate::execute::attempt::{Step, Visit};
 use crate::execute::bookkeeping::{Draft, intent_store, role};
 use crate::execute::early_prefetch::Early;
+use crate::execute::execution::{Begun, Execution};
 use crate::execute::host::Held;
 use crate::execute::phase::{Control, Tries};
-use crate::execute::transaction::{Begun, Execution};
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::Finished;
 use crate::mutants::Planted;
@@ -23,7 +24,6 @@ use crate::observe::stats::Counted;
 use crate::protocol::intent::write_parts;
 use crate::protocol::role::Role;
 use crate::protocol::witness_rows::written_objects;
-use crate::runtime::Runtime;
 
 /// An attempt whose code has run.
 pub(crate) struct Concluding<'a, 'c> {
@@ -48,7 +48,7 @@ pub(crate) struct Concluded {
     pub(crate) is_decisive: bool,
 }
 
-impl Runtime {
+impl Executor {
     /// True if a phase has only read, found no witness row, and waits for no transaction. Most
     /// phases that only read are of this kind.
     pub(crate) fn has_only_read(
@@ -64,7 +64,7 @@ impl Runtime {
             && execution.worklist.waits_for_nobody()
             && execution.host.is_none()
             && !execution.plan.phases[attempt.index].before_endorsement
-            && self.planted == Planted::None
+            && self.stores.planted == Planted::None
     }
 
     /// Ends a phase that [has only read](Self::has_only_read). [`Self::conclude`] would find
@@ -80,7 +80,7 @@ impl Runtime {
         let committed = self.commit(execution, Role::Plain, &visit, site, Commit::default()).await;
         match committed {
             Ok(committed) => {
-                execution.worklist.saw(self.stamped(visit.store), &committed.stamp);
+                execution.worklist.saw(self.stores.stamped(visit.store), &committed.stamp);
             }
             Err(error) => return not_committed(execution, control, false, error),
         }
@@ -107,7 +107,7 @@ impl Runtime {
         let written = written_objects(&visit.flushed, &own_writes);
         let wrote = !visit.flushed.is_empty() || !own_writes.is_empty();
         self.remember_rows(&mut visit, &written);
-        let is_plain = tries.recomputes || !self.settings.tracking;
+        let is_plain = tries.recomputes || !self.stores.settings.tracking;
         let decides = wrote || execution.decides_inside(index);
         let role = if is_plain { Role::Plain } else { role(execution, index, decides) };
         if !self.may_go_on(execution, index, &visit, tries).await? {
@@ -129,7 +129,7 @@ impl Runtime {
         if !tries.recomputes {
             commit = self.commit_of(execution, index, role, &visit, own_writes, &mut draft);
         }
-        if self.planted != Planted::None {
+        if self.stores.planted != Planted::None {
             Box::pin(self.spoil(&mut commit, role, &visit)).await?;
         }
         let commit_id = commit.id;
@@ -141,10 +141,10 @@ impl Runtime {
         report.recorded = finished.recorded.count();
         let concluded = Concluded { index, role, visit, draft, finished, committed, is_decisive };
         if !is_plain_read && !execution.hosts(&concluded) {
-            self.figures.committed(&concluded.visit.name, role);
+            self.stores.figures.committed(&concluded.visit.name, role);
         }
         match self.has_concluded(execution, concluded, commit_id) {
-            Some(visit) if self.planted == Planted::IntentAfterCommit => {
+            Some(visit) if self.stores.planted == Planted::IntentAfterCommit => {
                 Box::pin(self.write_intent_late(execution, role, index, &visit)).await
             }
             _ => Ok(Step::Done),
@@ -188,7 +188,7 @@ impl Runtime {
         let Concluded { index, role, visit, draft, finished, committed, is_decisive } = concluded;
         execution.has_written |= is_decisive;
         execution.worklist.join(&draft.found);
-        execution.worklist.saw(self.stamped(visit.store), &committed.stamp);
+        execution.worklist.saw(self.stores.stamped(visit.store), &committed.stamp);
         if role == Role::First {
             self.begin(execution, index, &visit);
         }
@@ -202,7 +202,7 @@ impl Runtime {
     /// Adds the witness rows that this runtime itself left on the objects written: the store need
     /// not report them.
     pub(crate) fn remember_rows(&self, visit: &mut Visit, written: &BTreeSet<Option<Ref>>) {
-        let known = self.known();
+        let known = self.stores.known();
         let told: HashSet<&WitnessRow> = visit.rows.iter().collect();
         let rows = written.iter().flat_map(|object| known.rows_on(visit.store, object.as_ref()));
         let untold = rows.filter(|row| !told.contains(row)).cloned().collect();
@@ -211,13 +211,14 @@ impl Runtime {
 
     /// Carries out planted faults that concern a commit.
     async fn spoil(&self, commit: &mut Commit, role: Role, visit: &Visit) -> Result<(), Error> {
-        if self.planted == Planted::BlindWrites {
+        if self.stores.planted == Planted::BlindWrites {
             commit.known.extend(self.all_known(visit).await);
         }
-        if self.planted == Planted::WitnessBeforeEffects && role == Role::Later {
+        if self.stores.planted == Planted::WitnessBeforeEffects && role == Role::Later {
             let is_witness = |write: &Write| matches!(write, Write::Record(..));
             let witness = commit.writes.iter().filter(|write| is_witness(write)).cloned().collect();
-            let written = self.write_records(visit.store, visit.replica.clone(), witness).await;
+            let written =
+                self.stores.write_records(visit.store, visit.replica.clone(), witness).await;
             written.map_err(Error::Store)?;
             commit.guards.clear();
         }
@@ -233,11 +234,15 @@ impl Runtime {
         mut writes: Vec<Write>,
         draft: &mut Draft,
     ) -> Commit {
-        let capabilities = self.stores[visit.store].capabilities();
+        let capabilities = self.stores.all[visit.store].capabilities();
         writes.append(&mut draft.writes);
-        if self.is_beside && writes.is_empty() && !visit.flushed.is_empty() {
+        if self.stores.is_beside && writes.is_empty() && !visit.flushed.is_empty() {
             // The sender of the phase asks by its id, which a commit without writes does not leave.
-            writes.push(Write::Discard(RecordKey::of(RecordKind::Parked, self.allocate(), 0)));
+            writes.push(Write::Discard(RecordKey::of(
+                RecordKind::Parked,
+                self.in_flight.allocate(),
+                0,
+            )));
         }
         // The outcome of a host transaction must be asked for in any case.
         let is_asked = execution.host.is_some() && !visit.flushed.is_empty();
@@ -251,8 +256,8 @@ impl Runtime {
         };
         let id = asks.then(|| {
             execution.id.unwrap_or_else(|| {
-                let now = self.world.elapsed();
-                self.own().allocate_void(now)
+                let now = self.stores.world.elapsed();
+                self.in_flight.table().allocate_void(now)
             })
         });
         Commit {
@@ -262,15 +267,15 @@ impl Runtime {
             known: draft.known.clone(),
             operation,
             time: operation.map_or(0, |_| time_of(execution, index, visit)),
-            fresh_until: visit.goes_on.map(|since| since + self.settings.fresh_for()),
+            fresh_until: visit.goes_on.map(|since| since + self.stores.settings.fresh_for()),
         }
     }
 
     /// Returns the time from which the phases of a new transaction count: later than all that this
     /// process has seen at stores whose writes bear timestamps.
     pub(crate) fn time_of_phases(&self) -> u64 {
-        let now = u64::try_from(self.world.now().micros()).unwrap_or(0);
-        self.stores.iter().map(|store| store.time()).fold(now, u64::max)
+        let now = u64::try_from(self.stores.world.now().micros()).unwrap_or(0);
+        self.stores.all.iter().map(|store| store.time()).fold(now, u64::max)
     }
 
     /// Commits. If the answer of a deciding commit is lost, asks until the outcome is known or the
@@ -285,22 +290,22 @@ impl Runtime {
     ) -> Result<Committed, Error> {
         let id = commit.id;
         let is_durable = !commit.writes.is_empty();
-        let (deadline, since) = (control.deadline, self.world.elapsed());
+        let (deadline, since) = (control.deadline, self.stores.world.elapsed());
         let is_read_only = !is_durable && visit.flushed.is_empty();
         let _commits = control.doing.commits();
-        let error = match self.by_or_behind(deadline, transaction.commit(commit)).await {
+        let error = match self.stores.by_or_behind(deadline, transaction.commit(commit)).await {
             Some(Ok(committed)) => return Ok(committed),
             Some(Err(error)) => error,
-            None if is_read_only => self.silent(visit.store, visit.replica.as_ref(), since),
+            None if is_read_only => self.stores.silent(visit.store, visit.replica.as_ref(), since),
             None => StoreError::Unknown { store: visit.name.clone(), id },
         };
         if !matches!(error, StoreError::Unknown { .. }) || role == Role::Later {
             return Err(Error::Store(error));
         }
-        let site = &self.stores[visit.store];
+        let site = &self.stores.all[visit.store];
         let unknown = || Error::Unknown { store: site.capabilities().store.clone(), id };
         let id = id.filter(|_| is_durable).ok_or_else(unknown)?;
-        match self.planted {
+        match self.stores.planted {
             Planted::LostMeansCommitted => return Ok(Committed::default()),
             Planted::LostMeansNotCommitted => {
                 execution.id = None;
@@ -314,9 +319,9 @@ impl Runtime {
     fn begin(&self, execution: &mut Execution, index: usize, visit: &Visit) {
         let id = execution.id.expect("a transaction that begins has an id");
         let has_more = execution.last_witnessed().is_some_and(|last| last > index);
-        self.known().note_kept(visit.store, execution.hash);
+        self.stores.known().note_kept(visit.store, execution.hash);
         if has_more {
-            self.stats.count(Counted::Begun);
+            self.stores.stats.count(Counted::Begun);
             execution.begun = Some(Begun { id, first: index, intent: visit.name.clone() });
             execution.left.intent = Some(visit.store);
         }
@@ -334,11 +339,11 @@ impl Runtime {
         store: usize,
         left: &mut Left,
     ) {
-        if self.is_many(store) || execution.plan.isolated {
+        if self.stores.is_many(store) || execution.plan.isolated {
             left.witnesses.insert(store);
         }
         for name in execution.witnessed_later(first) {
-            if let Some(store) = self.store_called(&name) {
+            if let Some(store) = self.stores.store_called(&name) {
                 left.witnesses.insert(store);
                 left.rows.insert(store);
             }
@@ -357,17 +362,17 @@ impl Runtime {
             execution.wrote_first.get_or_insert(visit.store);
         }
         for row in &draft.own_rows {
-            self.known().note_row(visit.store, row);
+            self.stores.known().note_row(visit.store, row);
         }
         if let (Role::First | Role::Later, Some(begun)) = (role, &execution.begun) {
-            self.note_visible(visit.store, visit.replica.as_ref(), begun.id, seen);
+            self.stores.note_visible(visit.store, visit.replica.as_ref(), begun.id, seen);
         }
         if draft.has_rows {
             execution.left.rows.insert(visit.store);
         }
         if role == Role::Reader {
             let decides = intent_store(execution, 0);
-            execution.left.maybe.extend(self.store_called(&decides));
+            execution.left.maybe.extend(self.stores.store_called(&decides));
         }
         for (store, stamp) in &draft.seen {
             let seen = execution.left.seen.entry(store.clone()).or_default();
@@ -390,7 +395,7 @@ impl Runtime {
         let mut writes = write_parts(RecordKind::Intent, id, &intent.encode());
         let text = execution.program.text.as_bytes().into();
         writes.push(Write::Record(execution.hash.key(), text));
-        let written = self.write_records(visit.store, visit.replica.clone(), writes).await;
+        let written = self.stores.write_records(visit.store, visit.replica.clone(), writes).await;
         written.map(|()| Step::Done).map_err(Error::Store)
     }
 
@@ -398,7 +403,7 @@ impl Runtime {
     async fn all_known(&self, visit: &Visit) -> BTreeSet<TransactionId> {
         let from = TransactionId { origin: mingle_model::Origin(0), sequence: 0 };
         let all = [Read::Witnesses { from, limit: usize::MAX }];
-        let answers = self.read_records(visit.store, visit.replica.clone(), &all).await;
+        let answers = self.stores.read_records(visit.store, visit.replica.clone(), &all).await;
         let rows = answers.ok().and_then(|mut answers| answers.pop());
         match rows {
             Some(mingle_store::Data::Witnesses(rows)) => rows.iter().map(|row| row.id).collect(),

@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use mingle_store::{Capabilities, Once};
 
+use crate::execute::Executor;
 use crate::execute::attempt::Visit;
 use crate::execute::bookkeeping::Draft;
-use crate::execute::transaction::Execution;
+use crate::execute::execution::Execution;
 use crate::in_flight::table::Owed;
 use crate::mutants::Planted;
-use crate::runtime::Runtime;
 
-impl Runtime {
+impl Executor {
     /// True if the commit witness of a later phase is omitted: it is the last phase, and the
     /// process that began the transaction runs it.
     pub(crate) fn owes_witness(&self, execution: &Execution, index: usize, visit: &Visit) -> bool {
-        let Capabilities { once, floor_suffices, .. } = self.stores[visit.store].capabilities();
+        let Capabilities { once, floor_suffices, .. } = self.stores.all[visit.store].capabilities();
         *floor_suffices
             && *once == Once::ById
             && execution.decided_after.is_some()
             && execution.last_witnessed() == Some(index)
             && !execution.is_helper
             && !execution.plan.isolated
-            && self.planted == Planted::None
+            && self.stores.planted == Planted::None
     }
 
     /// Takes note of an omitted commit witness, once its phase has committed.
@@ -37,7 +37,7 @@ impl Runtime {
         let (Some(writes), Some(since)) = (draft.owed, execution.decided_after) else { return };
         let writes = Arc::from(writes);
         let replica = visit.replica.clone();
-        let (store, committed) = (visit.store, self.world.elapsed());
+        let (store, committed) = (visit.store, self.stores.world.elapsed());
         let owed =
             Owed { store, replica, since, committed, writes, is_tried: false, is_written: false };
         let before = &execution.plan.phases[..index];

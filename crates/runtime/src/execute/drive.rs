@@ -7,13 +7,13 @@ use mingle_store::{Answer, Data, Read, Session as StoreSession, Transaction};
 
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
+use crate::execute::Executor;
 use crate::execute::attempt::{Step, Visit};
+use crate::execute::execution::Execution;
 use crate::execute::preflight::Asked;
-use crate::execute::transaction::Execution;
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::{Machine, Need};
 use crate::protocol::intent::Fixed;
-use crate::runtime::Runtime;
 
 /// The smallest id.
 const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
@@ -43,7 +43,7 @@ pub(crate) fn session_of(
     StoreSession { replica, after, transaction: Some(execution.plan.name.clone()) }
 }
 
-impl Runtime {
+impl Executor {
     /// Returns the stamp that a replica must have seen before it serves a phase.
     pub(crate) fn after(
         &self,
@@ -51,11 +51,11 @@ impl Runtime {
         store: usize,
         fixed: Option<&Stamp>,
     ) -> Stamp {
-        let mut after = execution.worklist.seen_at(self.stamped(store));
+        let mut after = execution.worklist.seen_at(self.stores.stamped(store));
         if let Some(fixed) = fixed {
             after.join(fixed);
         }
-        if execution.begun.is_some() { self.stores[store].kept(&after) } else { after }
+        if execution.begun.is_some() { self.stores.all[store].kept(&after) } else { after }
     }
 
     /// Runs the machine to its end, unless an answer stops it.
@@ -128,7 +128,7 @@ impl Runtime {
             [] => Cow::Borrowed(reads),
             asked => asked.iter().map(|(read, _)| read).chain(reads).cloned().collect(),
         };
-        let at_once = self.stores[visit.store].capabilities().operations_per_round_trip.max(1);
+        let at_once = self.stores.all[visit.store].capabilities().operations_per_round_trip.max(1);
         let mut answers: Vec<Answer> = Vec::new();
         let mut parts = all.chunks(at_once).peekable();
         while let Some(part) = parts.next() {

@@ -15,10 +15,10 @@ use mingle_lang::split::Mutation;
 use mingle_model::TransactionId;
 use mingle_store::BoxFuture;
 
+use crate::execute::Executor;
+use crate::execute::execution::{Begun, Execution};
 use crate::execute::prefetch::{Found, later};
-use crate::execute::transaction::{Begun, Execution};
 use crate::mutants::Planted;
-use crate::runtime::Runtime;
 
 /// Reads that go on while a phase runs.
 pub(crate) struct Early {
@@ -57,15 +57,16 @@ pub(crate) fn beside<F: Future>(
     })
 }
 
-impl Runtime {
+impl Executor {
     /// True if a transaction may read for a phase before the previous phase has committed.
     pub(crate) fn may_read_ahead(&self, execution: &Execution) -> bool {
         // Planted faults concern runs that do not read ahead.
-        let is_whole = self.planted == Planted::None && self.mutation == Mutation::None;
+        let is_whole =
+            self.stores.planted == Planted::None && self.stores.mutation == Mutation::None;
         execution.reads_ahead
             && execution.host.is_none()
             && is_whole
-            && !self.is_beside
+            && !self.stores.is_beside
             && !execution.plan.isolated
     }
 
@@ -85,14 +86,14 @@ impl Runtime {
         }
         let begun = Begun {
             // No transaction has this id: numbers begin at 1.
-            id: TransactionId { origin: self.own().origin(), sequence: 0 },
+            id: TransactionId { origin: self.in_flight.table().origin(), sequence: 0 },
             first: index,
             intent: execution.store_name(&plan.phases[index])?,
         };
         let later = later(execution, begun, execution.worklist.clone(), execution.recorded.clone());
         let store = self.reads_ahead_at(&later, index + 1)?;
-        let runtime = self.me.upgrade()?;
-        let asking = async move { runtime.ask_ahead(&later, index + 1, store, false).await };
+        let executor = self.me.upgrade()?;
+        let asking = async move { executor.ask_ahead(&later, index + 1, store, false).await };
         Some(Box::new(Early { asking: Box::pin(asking), asked: None }))
     }
 }

@@ -14,15 +14,16 @@ use mingle_store::{
 
 use crate::api::error::Error;
 use crate::api::settings::HELP_DEPTH_MAX;
+use crate::execute::Executor;
+use crate::execute::execution::Execution;
 use crate::execute::phase::{Control, PhaseEnd};
-use crate::execute::transaction::Execution;
 use crate::in_flight::table::Left;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::commit_witness;
 use crate::protocol::intent::{Intent, ProgramHash, Unreadable, Witness};
 use crate::protocol::wait_set::Awaited;
-use crate::runtime::Runtime;
+use crate::stores::Stores;
 use crate::stores::records::{read_parts, record_of, unreadable};
 
 /// The result of an attempt to finish a transaction.
@@ -68,7 +69,7 @@ enum Fetched {
     NotFound,
 }
 
-impl Runtime {
+impl Executor {
     /// Helps a transaction that another one waits for.
     pub(crate) async fn help_awaited(
         &self,
@@ -76,21 +77,21 @@ impl Runtime {
         awaited: &Awaited,
         helper: Helper,
     ) -> Result<(), Error> {
-        if helper.chain.is_empty() && self.own().is_running(id) {
+        if helper.chain.is_empty() && self.in_flight.table().is_running(id) {
             // Its own task runs it. That task may wait for the transaction that waits here, if others can
             // wait for that one: then it needs help too.
             return Ok(());
         }
         match self.help(id, &awaited.intent, helper).await {
             Ok(Helped::Finished) => {
-                self.stats.count(Counted::Helped);
+                self.stores.stats.count(Counted::Helped);
                 Ok(())
             }
             Err(parked @ Error::Parked { .. }) => Err(parked),
             // The waiting transaction finds out the outcome by itself.
             Err(_) => Ok(()),
             Ok(Helped::NotFound) if awaited.is_reader => {
-                self.stats.count(Counted::Aborted);
+                self.stores.stats.count(Counted::Aborted);
                 self.abort(id, &awaited.intent).await;
                 Ok(())
             }
@@ -100,9 +101,9 @@ impl Runtime {
 
     /// Ensures that an undecided transaction never commits.
     async fn abort(&self, id: TransactionId, store: &Name) {
-        let Some(store) = self.store_called(store) else { return };
+        let Some(store) = self.stores.store_called(store) else { return };
         let session = StoreSession::default();
-        let Ok(transaction) = self.stores[store].begin(&session).await else { return };
+        let Ok(transaction) = self.stores.all[store].begin(&session).await else { return };
         let guards = commit_witness::is_undecided(id);
         let writes = commit_witness::records(id, &Witness::Aborted);
         let _ = transaction.commit(Commit { writes, guards, ..Commit::default() }).await;
@@ -127,11 +128,11 @@ impl Runtime {
             if let Some(reason) = found.parked.filter(|_| !helper.insists) {
                 return Err(Error::Parked { id, reason });
             }
-            let is_first = self.known().begin_help(id);
+            let is_first = self.stores.known().begin_help(id);
             if !is_first && !helper.pushes {
                 return Ok(Helped::Busy);
             }
-            let guard = is_first.then(|| Helping { runtime: self, id });
+            let guard = is_first.then(|| Helping { stores: &self.stores, id });
             let helped = self.help_now(id, place, found.intent, helper).await;
             drop(guard);
             helped
@@ -151,7 +152,8 @@ impl Runtime {
         execution.replica = helper.replica.or(execution.replica);
         // A helper stops computing when the transaction that waits for it ends. The sweep computes to the end.
         let may_end = !execution.chain.is_empty();
-        let control = Control::without_caller(helper.deadline, self.settings.deadline, may_end);
+        let control =
+            Control::without_caller(helper.deadline, self.stores.settings.deadline, may_end);
         let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
         let last = execution.last_witnessed().map_or(0, |last| last + 1);
         for index in first + 1..last {
@@ -162,14 +164,14 @@ impl Runtime {
                 PhaseEnd::Over | PhaseEnd::StartOver => return Ok(Helped::Over),
             }
         }
-        if let Some(store) = self.store_called(place) {
+        if let Some(store) = self.stores.store_called(place) {
             self.keep_result(&execution, store).await;
         }
         if helper.insists
-            && let Some(store) = self.store_called(place)
+            && let Some(store) = self.stores.store_called(place)
         {
             let parked = Write::Discard(RecordKey::of(RecordKind::Parked, id, 0));
-            self.write_records(store, None, vec![parked]).await.map_err(Error::Store)?;
+            self.stores.write_records(store, None, vec![parked]).await.map_err(Error::Store)?;
         }
         Ok(Helped::Finished)
     }
@@ -193,15 +195,15 @@ impl Runtime {
 
     /// The program with this hash: the current one, or an earlier one whose text the store keeps.
     async fn program_of(&self, hash: ProgramHash, place: &Name) -> Result<Arc<Program>, Error> {
-        if let Some(program) = self.known().program(hash) {
+        if let Some(program) = self.stores.known().program(hash) {
             return Ok(program);
         }
         let missing = || {
             Error::Unsupported(format!("store {place} does not keep the text of program {hash:?}"))
         };
-        let store = self.store_called(place).ok_or_else(missing)?;
+        let store = self.stores.store_called(place).ok_or_else(missing)?;
         let read = [Read::Record(hash.key())];
-        let answers = self.read_records(store, None, &read).await.map_err(Error::Store)?;
+        let answers = self.stores.read_records(store, None, &read).await.map_err(Error::Store)?;
         let Some(Data::Record(Some(text))) = answers.into_iter().next() else {
             return Err(missing());
         };
@@ -210,15 +212,15 @@ impl Runtime {
             return Err(missing());
         }
         let program = Arc::new(mingle_lang::check(text).program.ok_or_else(missing)?);
-        self.known().note_program(hash, program.clone());
+        self.stores.known().note_program(hash, program.clone());
         Ok(program)
     }
 
     /// A transaction's intent, from whichever replica has it.
     async fn fetch(&self, id: TransactionId, place: &Name) -> Result<Fetched, StoreError> {
-        let Some(store) = self.store_called(place) else { return Ok(Fetched::NotFound) };
+        let Some(store) = self.stores.store_called(place) else { return Ok(Fetched::NotFound) };
         let mut failed = None;
-        for replica in self.replicas(store) {
+        for replica in self.stores.replicas(store) {
             match self.fetch_at(id, store, replica).await {
                 Ok(Fetched::NotFound) => {}
                 Ok(fetched) => return Ok(fetched),
@@ -247,7 +249,7 @@ impl Runtime {
         replica: Option<Name>,
     ) -> Result<Fetched, StoreError> {
         let session = StoreSession { replica, ..StoreSession::default() };
-        let mut transaction = self.stores[store].begin(&session).await?;
+        let mut transaction = self.stores.all[store].begin(&session).await?;
         let reads = [
             Read::Record(RecordKey::of(RecordKind::Intent, id, 0)),
             Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin)),
@@ -261,7 +263,9 @@ impl Runtime {
         let Some(first) = intent.flatten() else { return Ok(Fetched::NotFound) };
         let refused = |error: Error| match error {
             Error::Store(error) => error,
-            other => StoreError::Refused { store: self.name_at(store), reason: other.to_string() },
+            other => {
+                StoreError::Refused { store: self.stores.name_at(store), reason: other.to_string() }
+            }
         };
         let bytes = read_parts(&mut *transaction, RecordKind::Intent, id, 0, &first)
             .await
@@ -288,22 +292,22 @@ impl Runtime {
                 .collect(),
         };
         let left = execution.left.clone();
-        self.own().gives_up(id);
+        self.in_flight.table().gives_up(id);
         let me = self.me.clone();
-        let world = self.world.clone();
-        self.world.spawn(Box::pin(async move {
+        let world = self.stores.world.clone();
+        self.stores.world.spawn(Box::pin(async move {
             let mut attempts = 6;
             loop {
-                let Some(runtime) = me.upgrade() else { return };
-                if runtime.planted == Planted::NobodyHelps {
+                let Some(executor) = me.upgrade() else { return };
+                if executor.stores.planted == Planted::NobodyHelps {
                     return;
                 }
-                if runtime.finish_now(id, &candidates, is_certain, &left).await {
+                if executor.finish_now(id, &candidates, is_certain, &left).await {
                     return;
                 }
-                let pause = runtime.backoff(attempts);
+                let pause = executor.stores.backoff(attempts);
                 attempts = (attempts + 1).min(12);
-                drop(runtime);
+                drop(executor);
                 world.sleep(pause).await;
             }
         }));
@@ -317,7 +321,7 @@ impl Runtime {
         is_certain: bool,
         left: &Left,
     ) -> bool {
-        let deadline = self.world.elapsed() + self.settings.deadline;
+        let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         let mut left = left.clone();
         for place in candidates {
             let helper = Helper {
@@ -332,17 +336,17 @@ impl Runtime {
                     if self.leaves(id, place, &mut left).await.is_err() {
                         return false;
                     }
-                    self.is_over(id, left);
+                    self.in_flight.is_over(id, left);
                     return true;
                 }
                 Ok(Helped::Over) => {
                     // Others have finished it and cleaned up.
-                    self.is_over(id, Left::default());
+                    self.in_flight.is_over(id, Left::default());
                     return true;
                 }
                 // If it waits for another one that is parked, it follows once that one is recovered.
                 Err(Error::Parked { id: parked, .. }) if parked == id => {
-                    self.own().parks(id, left);
+                    self.in_flight.table().parks(id, left);
                     return true;
                 }
                 Ok(Helped::Busy) | Err(_) => return false,
@@ -351,15 +355,15 @@ impl Runtime {
             }
         }
         for place in candidates {
-            let Some(store) = self.store_called(place) else { continue };
-            match self.stores[store].outcome(id).await {
+            let Some(store) = self.stores.store_called(place) else { continue };
+            match self.stores.all[store].outcome(id).await {
                 // Its intent was not there and never will be, or it never needed one.
                 Ok(Outcome::NotCommitted) => {}
                 Ok(Outcome::Committed) => break,
                 Ok(Outcome::Unknown) | Err(_) => return false,
             }
         }
-        self.is_over(id, left);
+        self.in_flight.is_over(id, left);
         true
     }
 
@@ -380,13 +384,14 @@ impl Runtime {
             }
         };
         let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
-        if let Some(store) = self.store_called(place) {
+        if let Some(store) = self.stores.store_called(place) {
             left.intent = Some(store);
             left.rows.insert(store);
             self.leaves_witnesses(&execution, first, store, left);
         }
         for phase in &execution.plan.phases {
-            let store = execution.store_name(phase).and_then(|name| self.store_called(&name));
+            let store =
+                execution.store_name(phase).and_then(|name| self.stores.store_called(&name));
             left.rows.extend(store);
         }
         Ok(())
@@ -395,12 +400,12 @@ impl Runtime {
 
 /// A guard that ends the help when it is dropped, however the help ended.
 struct Helping<'a> {
-    runtime: &'a Runtime,
+    stores: &'a Stores,
     id: TransactionId,
 }
 
 impl Drop for Helping<'_> {
     fn drop(&mut self) {
-        self.runtime.known().end_help(self.id);
+        self.stores.known().end_help(self.id);
     }
 }

@@ -6,7 +6,7 @@ use mingle_model::TransactionId;
 use mingle_store::DataStore;
 
 use crate::execute::commit::Concluded;
-use crate::execute::transaction::Execution;
+use crate::execute::execution::Execution;
 
 /// The application's transaction, until it is known to have committed.
 pub(crate) struct Host {

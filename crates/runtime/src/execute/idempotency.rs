@@ -28,15 +28,15 @@ use sha2::{Digest, Sha256};
 use crate::api::call::{Call, CallReport};
 use crate::api::error::Error;
 use crate::api::settings::{BATCH, RESULT_KEPT_BYTES_MAX};
+use crate::execute::Executor;
 use crate::execute::bookkeeping::Draft;
+use crate::execute::execution::Execution;
 use crate::execute::helper::{Helped, Helper};
-use crate::execute::transaction::Execution;
 use crate::interpreter::machine::Finished;
 use crate::protocol::call_key::CallKey;
 use crate::protocol::intent::{Unreadable, decode, encode, first_part, parts_of};
 use crate::protocol::role::Role;
 use crate::protocol::wait_set::{Awaited, Worklist};
-use crate::runtime::Runtime;
 
 /// The record that is kept of a call under its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ fn writes(key: &CallKey, called: &Called) -> Vec<Write> {
     parts_of(&encode(called), |part| key.record(part))
 }
 
-impl Runtime {
+impl Executor {
     /// The answer of an earlier call with the same key; `None` if there was none, or none that wrote.
     pub(crate) async fn repeated(
         &self,
@@ -97,24 +97,24 @@ impl Runtime {
             if found.called.digest != digest(call) {
                 return Err(Error::KeyReused);
             }
-            let running = found.called.id.filter(|id| self.own().is_running(*id));
+            let running = found.called.id.filter(|id| self.in_flight.table().is_running(*id));
             let Some(id) = running else {
                 return self.answer_again(plan, call, key, found, deadline).await.map(Some);
             };
             // The first call is still running; its answer will be the answer here.
             attempts += 1;
-            let pause = self.backoff(attempts);
-            if self.world.elapsed() + pause > deadline {
-                let (store, patience) = (self.name_at(found.store), self.patience(call));
+            let pause = self.stores.backoff(attempts);
+            if self.stores.world.elapsed() + pause > deadline {
+                let (store, patience) = (self.stores.name_at(found.store), self.patience(call));
                 let cause = Error::Waiting { store, id, deadline: patience };
                 return Err(self.not_finished(plan, &found, id, cause));
             }
-            self.world.sleep(pause).await;
+            self.stores.world.sleep(pause).await;
         }
     }
 
     fn patience(&self, call: &Call) -> Duration {
-        call.deadline.unwrap_or(self.settings.deadline)
+        call.deadline.unwrap_or(self.stores.settings.deadline)
     }
 
     /// Looks for the record at every store that the transaction may write first.
@@ -131,13 +131,14 @@ impl Runtime {
         for store in stores {
             let mut attempts = 0;
             loop {
-                let since = self.world.elapsed();
-                let finding = self.by(deadline, self.find_at(store, call, key)).await;
-                let replica = || self.replica_at(store, call.session.replica().as_ref());
-                let silent = || Err(Error::Store(self.silent(store, replica().as_ref(), since)));
+                let since = self.stores.world.elapsed();
+                let finding = self.stores.by(deadline, self.find_at(store, call, key)).await;
+                let replica = || self.stores.replica_at(store, call.session.replica().as_ref());
+                let silent =
+                    || Err(Error::Store(self.stores.silent(store, replica().as_ref(), since)));
                 let finding = finding.unwrap_or_else(silent).map_err(|error| match error {
                     Error::Store(error) => {
-                        Error::Store(self.located(store, replica().as_ref(), error))
+                        Error::Store(self.stores.located(store, replica().as_ref(), error))
                     }
                     error => error,
                 });
@@ -146,11 +147,11 @@ impl Runtime {
                     Ok(None) => break,
                     Err(Error::Store(error)) if error.is_retryable() => {
                         attempts += 1;
-                        let pause = self.backoff(attempts);
-                        if self.world.elapsed() + pause > deadline {
+                        let pause = self.stores.backoff(attempts);
+                        if self.stores.world.elapsed() + pause > deadline {
                             return Err(Error::Store(error));
                         }
-                        self.world.sleep(pause).await;
+                        self.stores.world.sleep(pause).await;
                     }
                     Err(error) => return Err(error),
                 }
@@ -165,10 +166,10 @@ impl Runtime {
         call: &Call,
         key: &CallKey,
     ) -> Result<Option<Found>, Error> {
-        let after = call.session.worklist().seen_at(self.stamped(store));
-        let replica = self.replica_at(store, call.session.replica().as_ref());
+        let after = call.session.worklist().seen_at(self.stores.stamped(store));
+        let replica = self.stores.replica_at(store, call.session.replica().as_ref());
         let session = StoreSession { replica, after, ..StoreSession::default() };
-        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let mut transaction = self.stores.all[store].begin(&session).await.map_err(Error::Store)?;
         let Some(called) = self.read_called(&mut *transaction, store, key).await? else {
             return Ok(None);
         };
@@ -183,7 +184,7 @@ impl Runtime {
         key: &CallKey,
     ) -> Result<Option<Called>, Error> {
         let unreadable = |_: Unreadable| {
-            let name = self.name_at(store);
+            let name = self.stores.name_at(store);
             Error::Unsupported(format!(
                 "the record of call {key:?} at store {name} is corrupt, or was written by a newer version"
             ))
@@ -210,9 +211,9 @@ impl Runtime {
         found: Found,
         deadline: Duration,
     ) -> Result<CallReport, Error> {
-        let place = self.name_at(found.store);
+        let place = self.stores.name_at(found.store);
         let mut seen = Worklist::default();
-        seen.saw(self.stamped(found.store), &found.stamp);
+        seen.saw(self.stores.stamped(found.store), &found.stamp);
         let mut result = found.called.result.clone();
         if let Some(id) = found.called.id {
             for store in self.written_after(plan, found.store) {
@@ -256,18 +257,19 @@ impl Runtime {
         store: usize,
         deadline: Duration,
     ) -> Result<Kept, Error> {
-        let until = self.world.elapsed().saturating_add(self.settings.lease).min(deadline);
+        let until =
+            self.stores.world.elapsed().saturating_add(self.stores.settings.lease).min(deadline);
         for attempts in 1.. {
             let result = match self.find_at(store, call, key).await {
                 Ok(again) => again.map_or(Kept::NotYet, |again| again.called.result),
                 Err(Error::Store(StoreError::Conflict)) => Kept::NotYet,
                 Err(error) => return Err(error),
             };
-            if result != Kept::NotYet || self.world.elapsed() >= until {
+            if result != Kept::NotYet || self.stores.world.elapsed() >= until {
                 return Ok(result);
             }
             // Looks at growing intervals: a look may conflict with the commit that keeps the result.
-            self.world.sleep(self.settings.help_after / 4 * attempts).await;
+            self.stores.world.sleep(self.stores.settings.help_after / 4 * attempts).await;
         }
         Ok(Kept::NotYet)
     }
@@ -276,8 +278,10 @@ impl Runtime {
     fn written_after(&self, plan: &Plan, store: usize) -> Vec<Name> {
         let written = plan.phases.iter().filter(|phase| phase.mode == Mode::Write);
         let stores = written.filter_map(|phase| phase.store.map(StoreId::index));
-        let mut names: Vec<Name> =
-            stores.filter(|found| *found != store).map(|found| self.name_at(found)).collect();
+        let mut names: Vec<Name> = stores
+            .filter(|found| *found != store)
+            .map(|found| self.stores.name_at(found))
+            .collect();
         names.dedup();
         names
     }
@@ -285,7 +289,7 @@ impl Runtime {
     fn not_finished(&self, plan: &Plan, found: &Found, id: TransactionId, cause: Error) -> Error {
         Error::Incomplete {
             id: Some(id),
-            committed: vec![self.name_at(found.store)],
+            committed: vec![self.stores.name_at(found.store)],
             missing: self.written_after(plan, found.store),
             cause: Box::new(cause),
         }
@@ -307,7 +311,7 @@ impl Runtime {
         let is_known = result.is_some() || execution.plan.result.is_none();
         let called = Called {
             digest: execution.digest,
-            at: self.world.now(),
+            at: self.stores.world.now(),
             id: execution.id.filter(|_| role == Role::First && has_more),
             result: if is_known { kept(result) } else { Kept::NotYet },
         };
@@ -323,11 +327,11 @@ impl Runtime {
             return;
         }
         let session = StoreSession {
-            replica: self.replica_at(place, execution.home.as_ref()),
+            replica: self.stores.replica_at(place, execution.home.as_ref()),
             ..StoreSession::default()
         };
         for attempts in 1..=KEEP_ATTEMPTS_MAX {
-            let Ok(mut transaction) = self.stores[place].begin(&session).await else { return };
+            let Ok(mut transaction) = self.stores.all[place].begin(&session).await else { return };
             let found = self.read_called(&mut *transaction, place, key).await;
             if let Ok(Some(Called { result: Kept::Known(_) | Kept::TooLarge, .. })) = found {
                 return;
@@ -342,26 +346,23 @@ impl Runtime {
                     Err(_) => return,
                 }
             }
-            self.world.sleep(self.backoff(attempts)).await;
+            self.stores.world.sleep(self.stores.backoff(attempts)).await;
         }
     }
 
     /// Removes the records of calls that were first made at least `age` ago, and returns their number;
     /// their keys may then be used again.
-    ///
-    /// # Errors
-    ///
-    /// When a store fails.
-    pub async fn forget_keys(&self, age: Duration) -> Result<usize, Error> {
-        let now = self.world.now();
+    pub(crate) async fn forget_keys(&self, age: Duration) -> Result<usize, Error> {
+        let now = self.stores.world.now();
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         let before = now.plus_millis(age.saturating_neg());
         let mut forgotten = 0;
-        for store in 0..self.stores.len() {
+        for store in 0..self.stores.all.len() {
             let mut from = [].as_slice().into();
             loop {
                 let reads = [Read::Records { kind: RecordKind::Called, from, limit: BATCH }];
-                let answers = self.read_records(store, None, &reads).await.map_err(Error::Store)?;
+                let answers =
+                    self.stores.read_records(store, None, &reads).await.map_err(Error::Store)?;
                 let Some(Data::Records(records)) = answers.into_iter().next() else { break };
                 let Some((last, _)) = records.last() else { break };
                 from = [&**last, &[0]].concat().into();
@@ -382,7 +383,7 @@ impl Runtime {
     /// removed it, and a new call may have taken its place.
     async fn forget_key(&self, store: usize, key: CallKey, before: Time) -> Result<bool, Error> {
         let session = StoreSession::default();
-        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let mut transaction = self.stores.all[store].begin(&session).await.map_err(Error::Store)?;
         let called = match self.read_called(&mut *transaction, store, &key).await {
             Ok(Some(called)) if called.at < before => called,
             Ok(_) | Err(Error::Store(StoreError::Conflict)) => return Ok(false),

@@ -6,11 +6,11 @@ use mingle_model::{Name, TransactionId};
 use mingle_store::{Commit, Committed, Outcome, Session as StoreSession, StoreError};
 
 use crate::api::error::Error;
+use crate::execute::Executor;
 use crate::execute::attempt::Visit;
-use crate::execute::transaction::Execution;
-use crate::runtime::Runtime;
+use crate::execute::execution::Execution;
 
-impl Runtime {
+impl Executor {
     /// Asks for the outcome of a commit whose answer was lost, until the deadline, or at least
     /// once.
     pub(crate) async fn commit_that_was_lost(
@@ -20,11 +20,11 @@ impl Runtime {
         id: TransactionId,
         (deadline, since): (Duration, Duration),
     ) -> Result<Committed, Error> {
-        let site = &self.stores[visit.store];
+        let site = &self.stores.all[visit.store];
         let unknown = || Error::Unknown { store: visit.name.clone(), id: Some(id) };
         let mut attempts = 1;
         loop {
-            let asked = self.by(self.asked_until(deadline), site.outcome(id)).await;
+            let asked = self.stores.by(self.stores.asked_until(deadline), site.outcome(id)).await;
             match asked.ok_or_else(unknown)? {
                 Ok(Outcome::Committed) => {
                     let (store, replica) = (visit.store, visit.replica.as_ref());
@@ -34,14 +34,14 @@ impl Runtime {
                 Ok(Outcome::NotCommitted) => {
                     // The store has promised that its id never commits: the next attempt has
                     // another one.
-                    self.own().is_spent = true;
+                    self.in_flight.table().is_spent = true;
                     if execution.id == Some(id) {
-                        self.is_over(id, (*execution.left).clone());
+                        self.in_flight.is_over(id, (*execution.left).clone());
                         execution.id = None;
                     }
                     // Without time for another attempt, the error reports the silent store.
-                    let is_late = self.world.elapsed() > deadline;
-                    let silent = || self.silent(visit.store, visit.replica.as_ref(), since);
+                    let is_late = self.stores.world.elapsed() > deadline;
+                    let silent = || self.stores.silent(visit.store, visit.replica.as_ref(), since);
                     return Err(Error::Store(if is_late {
                         silent()
                     } else {
@@ -50,12 +50,12 @@ impl Runtime {
                 }
                 Ok(Outcome::Unknown) | Err(_) => {}
             }
-            let pause = self.backoff(attempts);
+            let pause = self.stores.backoff(attempts);
             attempts += 1;
-            if self.world.elapsed() + pause > deadline {
+            if self.stores.world.elapsed() + pause > deadline {
                 return Err(unknown());
             }
-            self.world.sleep(pause).await;
+            self.stores.world.sleep(pause).await;
         }
     }
 
@@ -67,25 +67,27 @@ impl Runtime {
         replica: Option<&Name>,
         deadline: Duration,
     ) -> Option<Committed> {
-        if !self.is_many(store) {
+        if !self.stores.is_many(store) {
             return Some(Committed::default());
         }
         let session = StoreSession { replica: replica.cloned(), ..StoreSession::default() };
         let mut attempts = 1;
         loop {
             let looking = async {
-                let transaction = self.stores[store].begin(&session).await?;
+                let transaction = self.stores.all[store].begin(&session).await?;
                 transaction.commit(Commit::default()).await
             };
-            if let Ok(committed) = self.by(self.asked_until(deadline), looking).await? {
+            if let Ok(committed) =
+                self.stores.by(self.stores.asked_until(deadline), looking).await?
+            {
                 return Some(committed);
             }
-            let pause = self.backoff(attempts);
+            let pause = self.stores.backoff(attempts);
             attempts += 1;
-            if self.world.elapsed() + pause > deadline {
+            if self.stores.world.elapsed() + pause > deadline {
                 return None;
             }
-            self.world.sleep(pause).await;
+            self.stores.world.sleep(pause).await;
         }
     }
 }

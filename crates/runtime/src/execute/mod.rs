@@ -6,6 +6,7 @@ pub(crate) mod commit;
 mod deferred_witness;
 pub(crate) mod drive;
 pub(crate) mod early_prefetch;
+pub(crate) mod execution;
 pub(crate) mod helper;
 pub(crate) mod host;
 pub(crate) mod idempotency;
@@ -19,3 +20,30 @@ pub(crate) mod send_phase;
 pub(crate) mod single_engine;
 pub(crate) mod transaction;
 pub(crate) mod turns;
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
+
+use crate::in_flight::InFlight;
+use crate::stores::Stores;
+
+/// Runs transactions: those of callers, and those that other processes have left.
+pub(crate) struct Executor {
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) in_flight: Arc<InFlight>,
+    /// The number of pending outcome queries for transactions of the application.
+    pub(crate) asking: AtomicUsize,
+    pub(crate) me: Weak<Self>,
+}
+
+impl Executor {
+    /// Creates an executor that begins transactions as this origin.
+    pub(crate) fn new(in_flight: Arc<InFlight>) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            stores: in_flight.stores.clone(),
+            in_flight,
+            asking: AtomicUsize::new(0),
+            me: me.clone(),
+        })
+    }
+}

@@ -12,24 +12,24 @@ use mingle_model::{Name, TransactionId};
 use mingle_store::{Data, Read, RecordKey, RecordKind, Write};
 
 use crate::api::error::Error;
-use crate::execute::transaction::Execution;
+use crate::execute::Executor;
+use crate::execute::execution::Execution;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::wait_set::{Awaited, Worklist};
-use crate::runtime::Runtime;
 use crate::stores::records::{is_visible, visible_reads};
 
-impl Runtime {
+impl Executor {
     /// Parks a transaction whose later phase was refused for good: the mark tells other processes.
     pub(crate) async fn park(&self, execution: &Execution, reason: &str) -> Error {
         let begun = execution.begun.as_ref().expect("what is parked has begun");
-        self.stats.count(Counted::Parked);
+        self.stores.stats.count(Counted::Parked);
         let error = Error::Parked { id: begun.id, reason: reason.to_owned() };
-        if let Some(store) = self.store_called(&begun.intent) {
+        if let Some(store) = self.stores.store_called(&begun.intent) {
             let key = RecordKey::of(RecordKind::Parked, begun.id, 0);
             let parked = Write::Record(key, reason.as_bytes().into());
             // If that fails, the next process that tries the transaction parks it.
-            let _ = self.write_records(store, None, vec![parked]).await;
+            let _ = self.stores.write_records(store, None, vec![parked]).await;
         }
         error
     }
@@ -45,17 +45,17 @@ impl Runtime {
         let later = execution.plan.phases.get(index + 1..).unwrap_or_default();
         let later: BTreeSet<Name> =
             later.iter().filter_map(|phase| execution.store_name(phase)).collect();
-        if !is_decisive || later.is_empty() || self.planted != Planted::None {
+        if !is_decisive || later.is_empty() || self.stores.planted != Planted::None {
             return Ok(());
         }
         let mut asked: BTreeMap<&Name, BTreeSet<TransactionId>> = BTreeMap::new();
         for name in &later {
-            let Some(store) = self.store_called(name) else { continue };
+            let Some(store) = self.stores.store_called(name) else { continue };
             let waits = execution.worklist.waits_at(name).chain(found.waits_at(name));
             for (id, awaited) in waits {
                 let is_known = execution.id == Some(id)
-                    || self.own().is_running(id)
-                    || self.known().is_visible(store, execution.replica.as_ref(), id);
+                    || self.in_flight.table().is_running(id)
+                    || self.stores.known().is_visible(store, execution.replica.as_ref(), id);
                 if !is_known && !awaited.is_reader {
                     asked.entry(&awaited.intent).or_default().insert(id);
                 }
@@ -73,11 +73,13 @@ impl Runtime {
         ids: &BTreeSet<TransactionId>,
         intent: &Name,
     ) -> Result<(), Error> {
-        let Some(store) = self.store_called(intent) else { return Ok(()) };
+        let Some(store) = self.stores.store_called(intent) else { return Ok(()) };
         let read = |id: &TransactionId| Read::Record(RecordKey::of(RecordKind::Parked, *id, 0));
         let reads: Vec<Read> = ids.iter().map(read).collect();
         // A store that does not answer does not tell which transactions are parked.
-        let Ok(answers) = self.read_records(store, None, &reads).await else { return Ok(()) };
+        let Ok(answers) = self.stores.read_records(store, None, &reads).await else {
+            return Ok(());
+        };
         for (id, answer) in ids.iter().zip(answers) {
             if let Data::Record(Some(reason)) = answer {
                 let reason = String::from_utf8_lossy(&reason).into_owned();
@@ -97,8 +99,8 @@ impl Runtime {
         found: &Worklist,
     ) -> Result<(), Error> {
         let home = execution.replica.as_ref();
-        for store in self.stores_with_failures() {
-            let Some(away) = self.away_for(store, home, true) else { continue };
+        for store in self.stores.stores_with_failures() {
+            let Some(away) = self.stores.away_for(store, home, true) else { continue };
             let waits = |name: &str| {
                 let all = execution.worklist.waits_at(name).chain(found.waits_at(name));
                 let ids = all
@@ -107,10 +109,11 @@ impl Runtime {
             };
             let stuck = waits(&away.store);
             for name in later.iter().filter(|name| **name != away.store) {
-                let Some(site) = self.store_called(name) else { continue };
-                let replica = self.replica_at(site, home);
-                let known =
-                    |id: &TransactionId| self.known().is_visible(site, replica.as_ref(), *id);
+                let Some(site) = self.stores.store_called(name) else { continue };
+                let replica = self.stores.replica_at(site, home);
+                let known = |id: &TransactionId| {
+                    self.stores.known().is_visible(site, replica.as_ref(), *id)
+                };
                 let open: Vec<_> =
                     waits(name).intersection(&stuck).copied().filter(|id| !known(id)).collect();
                 let reads: Vec<Read> = open.iter().flat_map(|id| visible_reads(*id)).collect();
@@ -118,10 +121,10 @@ impl Runtime {
                     continue;
                 }
                 let answers =
-                    self.read_records(site, replica, &reads).await.map_err(Error::Store)?;
+                    self.stores.read_records(site, replica, &reads).await.map_err(Error::Store)?;
                 let mut pairs = open.iter().zip(answers.chunks(2));
                 if let Some((id, _)) = pairs.find(|(id, answers)| !is_visible(**id, answers)) {
-                    self.note_refused(&away.store);
+                    self.stores.note_refused(&away.store);
                     return Err(Error::Store(away.holds_up(*id, name)));
                 }
             }
@@ -138,8 +141,8 @@ impl Runtime {
         awaited: &[(TransactionId, Awaited)],
     ) -> Result<(), Error> {
         let Some(at) = at.filter(|_| !execution.has_written) else { return Ok(()) };
-        for store in self.stores_with_failures() {
-            let Some(away) = self.away_for(store, execution.replica.as_ref(), true) else {
+        for store in self.stores.stores_with_failures() {
+            let Some(away) = self.stores.away_for(store, execution.replica.as_ref(), true) else {
                 continue;
             };
             let is_stuck = |id: TransactionId| {
@@ -147,7 +150,7 @@ impl Runtime {
                     && execution.worklist.waits_at(&away.store).any(|(other, _)| other == id)
             };
             if let Some((id, _)) = awaited.iter().find(|(id, _)| is_stuck(*id)) {
-                self.note_refused(&away.store);
+                self.stores.note_refused(&away.store);
                 return Err(Error::Store(away.holds_up(*id, at)));
             }
         }

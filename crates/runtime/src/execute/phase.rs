@@ -11,15 +11,15 @@ use tracing::{Instrument as _, debug_span, field};
 use crate::api::call::{PhaseReport, Shared};
 use crate::api::error::Error;
 use crate::api::watch::Event;
+use crate::execute::Executor;
 use crate::execute::attempt::Step;
+use crate::execute::execution::Execution;
 use crate::execute::helper::Helper;
 use crate::execute::prefetch::{Ahead, Kept};
-use crate::execute::transaction::Execution;
 use crate::mutants::Planted;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
 use crate::protocol::wait_set::Awaited;
-use crate::runtime::Runtime;
 use crate::stores::deadline::Doing;
 
 /// The caller of a phase, if it has one, and the time that the phase may take.
@@ -117,7 +117,7 @@ impl Tries {
     }
 }
 
-impl Runtime {
+impl Executor {
     /// Runs a phase until it commits.
     pub(crate) async fn phase(
         &self,
@@ -134,7 +134,7 @@ impl Runtime {
         let end = self.try_phase(execution, index, control).instrument(span.clone()).await;
         if let Ok(PhaseEnd::Ran(report)) = &end {
             span.record("attempts", report.attempts);
-            self.figures.ran(report);
+            self.stores.figures.ran(report);
             control.tell(|| Event::Committed { phase: index, report: report.clone() });
         }
         end
@@ -147,9 +147,9 @@ impl Runtime {
         control: &Control<'_>,
     ) -> Result<PhaseEnd, Error> {
         if !execution.has_written {
-            self.check_admitted(&execution.plan, execution.principal.as_ref())?;
+            self.stores.check_admitted(&execution.plan, execution.principal.as_ref())?;
         }
-        let begin = self.world.elapsed();
+        let begin = self.stores.world.elapsed();
         let store = execution.store_name(&execution.plan.phases[index]);
         let mut report = PhaseReport { store, ..PhaseReport::default() };
         let ahead = execution.ahead.take_if(|ahead| ahead.index == index);
@@ -161,18 +161,18 @@ impl Runtime {
             let error = match attempt {
                 Ok(Step::Done) => {
                     self.note_visit(execution, &tries, &report, Ok(()));
-                    report.time = self.world.elapsed().saturating_sub(begin);
+                    report.time = self.stores.world.elapsed().saturating_sub(begin);
                     return Ok(PhaseEnd::Ran(report));
                 }
                 Ok(Step::Over) => {
-                    self.stats.count(Counted::Over);
+                    self.stores.stats.count(Counted::Over);
                     return Ok(PhaseEnd::Over);
                 }
                 Ok(Step::StartOver) => {
-                    self.stats.count(Counted::StartedOver);
+                    self.stores.stats.count(Counted::StartedOver);
                     return Ok(PhaseEnd::StartOver);
                 }
-                Ok(Step::Again) if self.world.elapsed() > control.deadline => {
+                Ok(Step::Again) if self.stores.world.elapsed() > control.deadline => {
                     return Err(conflict(&report, control));
                 }
                 Ok(Step::Again) => continue,
@@ -186,9 +186,9 @@ impl Runtime {
             };
             self.note_visit(execution, &tries, &report, Err(error.clone()));
             if let StoreError::Witnessed { rows } = error {
-                self.stats.count(Counted::Witnessed);
+                self.stores.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
-                if self.world.elapsed() > control.deadline {
+                if self.stores.world.elapsed() > control.deadline {
                     return Err(conflict(&report, control));
                 }
                 continue;
@@ -208,11 +208,11 @@ impl Runtime {
         control: &Control<'_>,
         report: &mut PhaseReport,
     ) -> Result<Step, Error> {
-        let asked = self.world.elapsed();
+        let asked = self.stores.world.elapsed();
         let ended = {
             // Not moved, since the future is large.
             let attempt = self.attempt(execution, index, tries, control, report);
-            self.attempt_by(control.deadline, &control.doing, pin!(attempt)).await
+            self.stores.attempt_by(control.deadline, &control.doing, pin!(attempt)).await
         };
         let too_late = || Err(self.too_late(execution, tries, control, report, asked));
         let error = match ended.unwrap_or_else(too_late) {
@@ -237,10 +237,10 @@ impl Runtime {
         report: &PhaseReport,
         error: StoreError,
     ) -> StoreError {
-        match report.store.as_ref().and_then(|name| self.store_called(name)) {
+        match report.store.as_ref().and_then(|name| self.stores.store_called(name)) {
             Some(store) => {
                 let replica = self.replica(execution, tries, store);
-                self.located(store, replica.as_ref(), error)
+                self.stores.located(store, replica.as_ref(), error)
             }
             None => error,
         }
@@ -255,16 +255,17 @@ impl Runtime {
         report: &PhaseReport,
         asked: Duration,
     ) -> Error {
-        let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
+        let Some(store) = report.store.as_ref().and_then(|name| self.stores.store_called(name))
+        else {
             return Error::Deadline { deadline: control.patience };
         };
         // If the last attempt took less than half of the time, the store's last error is the cause.
-        let waited = self.world.elapsed().saturating_sub(asked);
+        let waited = self.stores.world.elapsed().saturating_sub(asked);
         if let Some(said) = tries.said.clone().filter(|_| waited * 2 < control.patience) {
             return Error::Store(said);
         }
         let replica = self.replica(execution, tries, store);
-        Error::Store(self.silent(store, replica.as_ref(), asked))
+        Error::Store(self.stores.silent(store, replica.as_ref(), asked))
     }
 
     /// Pauses after a failed attempt, unless the deadline comes before the end of the pause.
@@ -274,14 +275,14 @@ impl Runtime {
         report: &PhaseReport,
         error: StoreError,
     ) -> Result<(), Error> {
-        let pause = self.backoff(report.attempts);
-        if self.world.elapsed() + pause > control.deadline {
+        let pause = self.stores.backoff(report.attempts);
+        if self.stores.world.elapsed() + pause > control.deadline {
             return Err(match error {
                 StoreError::Conflict => conflict(report, control),
                 other => Error::Store(other),
             });
         }
-        self.world.sleep(pause).await;
+        self.stores.world.sleep(pause).await;
         Ok(())
     }
 
@@ -293,10 +294,10 @@ impl Runtime {
         report: &PhaseReport,
         answer: Result<(), StoreError>,
     ) {
-        let store = report.store.as_ref().and_then(|name| self.store_called(name));
+        let store = report.store.as_ref().and_then(|name| self.stores.store_called(name));
         if let Some(store) = store.filter(|store| execution.hosted_at(*store).is_none()) {
             let replica = self.replica(execution, tries, store);
-            self.note_answer(store, replica.as_ref(), &answer);
+            self.stores.note_answer(store, replica.as_ref(), &answer);
         }
     }
 
@@ -322,7 +323,7 @@ impl Runtime {
         ids: &[(TransactionId, Awaited)],
     ) {
         metrics::waits(report.store.as_ref());
-        self.stats.count(Counted::Waited);
+        self.stores.stats.count(Counted::Waited);
         let transactions = || ids.iter().map(|(id, _)| *id).collect();
         control.tell(|| Event::Waits { phase, transactions: transactions() });
     }
@@ -343,7 +344,7 @@ impl Runtime {
                 Ok(())
             }
             StoreError::Behind { .. } => {
-                self.stats.count(Counted::Behind);
+                self.stores.stats.count(Counted::Behind);
                 self.expedite(execution, index, tries, report);
                 Ok(())
             }
@@ -368,7 +369,8 @@ impl Runtime {
 
     /// True if transactions that the phase asked its store to have seen were given up since the last check.
     fn has_lost(&self, execution: &Execution, tries: &mut Tries, report: &PhaseReport) -> bool {
-        let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
+        let Some(store) = report.store.as_ref().and_then(|name| self.stores.store_called(name))
+        else {
             return false;
         };
         let left = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));
@@ -380,10 +382,11 @@ impl Runtime {
     /// Moves a later phase to another replica once its own replica has failed a few times, if it may run
     /// anywhere: its store counts one of several copies, or its replicas agree.
     fn turn_elsewhere(&self, tries: &mut Tries, report: &PhaseReport) {
-        let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
+        let Some(store) = report.store.as_ref().and_then(|name| self.stores.store_called(name))
+        else {
             return;
         };
-        let capabilities = self.stores[store].capabilities();
+        let capabilities = self.stores.all[store].capabilities();
         // Replicas of a linearizable store agree at least on which transaction was first.
         let is_certified =
             capabilities.serializable || capabilities.level == mingle_model::Level::Linearizable;
@@ -411,14 +414,14 @@ impl Runtime {
             return;
         }
         let Some(store) = &report.store else { return };
-        let Some(at) = self.store_called(store) else { return };
-        let seen = execution.worklist.seen_at(self.stamped(at));
-        let known = &self.stores[at].capabilities().replicas;
+        let Some(at) = self.stores.store_called(store) else { return };
+        let seen = execution.worklist.seen_at(self.stores.stamped(at));
+        let known = &self.stores.all[at].capabilities().replicas;
         let replicas = seen.iter().map(|(replica, _)| replica);
         let replicas: Vec<&Name> = replicas.filter(|replica| known.contains(replica)).collect();
         if report.attempts >= 2 && !replicas.is_empty() {
             let next = (report.attempts as usize - 2) % replicas.len();
-            self.stats.count(Counted::Expedited);
+            self.stores.stats.count(Counted::Expedited);
             tries.replica = Some(replicas[next].clone());
         }
     }
@@ -433,7 +436,7 @@ impl Runtime {
         report: &mut PhaseReport,
         awaited: &[(TransactionId, Awaited)],
     ) -> Result<(), Error> {
-        let now = self.world.elapsed();
+        let now = self.stores.world.elapsed();
         let since = *tries.waiting_since.get_or_insert(now);
         let (id, _) = awaited.first().expect("it waits for somebody");
         if now > control.deadline {
@@ -441,8 +444,8 @@ impl Runtime {
             return Err(Error::Waiting { store, id: *id, deadline: control.patience });
         }
         self.refuse_wait_for_away(execution, report.store.as_ref(), awaited)?;
-        if now.saturating_sub(since) >= self.settings.help_after
-            && self.planted != Planted::NobodyHelps
+        if now.saturating_sub(since) >= self.stores.settings.help_after
+            && self.stores.planted != Planted::NobodyHelps
         {
             for (id, awaited) in awaited {
                 if tries.helped.insert(*id) {
@@ -462,12 +465,12 @@ impl Runtime {
                 // A transaction that was helped and is still not visible may need help again.
                 tries.helped.clear();
                 tries.rounds += 1;
-                tries.waiting_since = Some(self.world.elapsed());
+                tries.waiting_since = Some(self.stores.world.elapsed());
             }
         }
-        let pause = self.backoff(report.attempts.min(6));
-        self.world.sleep(pause).await;
-        report.waited += self.world.elapsed().saturating_sub(now);
+        let pause = self.stores.backoff(report.attempts.min(6));
+        self.stores.world.sleep(pause).await;
+        report.waited += self.stores.world.elapsed().saturating_sub(now);
         Ok(())
     }
 }

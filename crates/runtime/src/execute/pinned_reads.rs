@@ -8,24 +8,24 @@ use mingle_store::{
 };
 
 use crate::api::error::Error;
+use crate::execute::Executor;
 use crate::execute::attempt::Visit;
+use crate::execute::execution::Execution;
 use crate::execute::phase::Tries;
-use crate::execute::transaction::Execution;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::floor;
 use crate::protocol::intent::{Fixed, Unreadable, decode};
 use crate::protocol::pinned_answers::fixed_records;
-use crate::runtime::Runtime;
 use crate::stores::records::{read_parts, record_of, unreadable};
 
-impl Runtime {
+impl Executor {
     /// True if a phase's operations are fixed in its intent before they are sent: its store counts
     /// one of several copies, and they depend on the phase's reads.
     pub(crate) fn is_fixed(&self, execution: &Execution, index: usize, store: usize) -> bool {
         execution.begun.is_some()
-            && self.planted != Planted::OperationsDiffer
-            && self.stores[store].capabilities().once == Once::ById
+            && self.stores.planted != Planted::OperationsDiffer
+            && self.stores.all[store].capabilities().once == Once::ById
             && Some(index) <= execution.last_witnessed()
             && phase_reads(&execution.plan.phases[index])
     }
@@ -54,11 +54,11 @@ impl Runtime {
     ) -> Result<Option<Fixed>, Error> {
         let begun = execution.begun.as_ref().expect("a later phase has begun");
         // A worker beside a store cannot reach the intent: the sender of the attempt has looked.
-        let intent = self.store_called(&begun.intent).filter(|_| !self.is_beside);
+        let intent = self.stores.store_called(&begun.intent).filter(|_| !self.stores.is_beside);
         let Some(store) = intent else { return Ok(None) };
-        let replica = self.replica_at(store, execution.home.as_ref());
+        let replica = self.stores.replica_at(store, execution.home.as_ref());
         let session = StoreSession { replica, ..StoreSession::default() };
-        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let mut transaction = self.stores.all[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
         let reads = [Read::Record(RecordKey::of(RecordKind::Fixed, begun.id, from))];
         let answers = transaction.read(&reads).await.map_err(Error::Store)?;
@@ -72,7 +72,7 @@ impl Runtime {
     /// Returns a stamp that covers all that an attempt has seen.
     async fn seen_at(&self, visit: &Visit) -> Result<Stamp, Error> {
         let session = StoreSession { replica: visit.replica.clone(), ..StoreSession::default() };
-        let begun = self.stores[visit.store].begin(&session).await.map_err(Error::Store)?;
+        let begun = self.stores.all[visit.store].begin(&session).await.map_err(Error::Store)?;
         let committed = begun.commit(Commit::default()).await.map_err(Error::Store)?;
         Ok(committed.stamp)
     }
@@ -85,7 +85,7 @@ impl Runtime {
         visit: &Visit,
         tries: &mut Tries,
     ) -> Result<bool, Error> {
-        if self.is_beside {
+        if self.stores.is_beside {
             tries.to_fix = Some(self.to_fix(visit).await?);
             return Ok(false);
         }
@@ -105,10 +105,10 @@ impl Runtime {
         fixed: impl Future<Output = Result<Fixed, Error>>,
     ) -> Result<bool, Error> {
         let begun = execution.begun.as_ref().expect("a later phase has begun");
-        let Some(store) = self.store_called(&begun.intent) else { return Ok(true) };
-        let replica = self.replica_at(store, execution.home.as_ref());
+        let Some(store) = self.stores.store_called(&begun.intent) else { return Ok(true) };
+        let replica = self.stores.replica_at(store, execution.home.as_ref());
         let session = StoreSession { replica, ..StoreSession::default() };
-        let transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let transaction = self.stores.all[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
         let writes = fixed_records(begun.id, index, &fixed.await?);
         let guards = vec![
@@ -117,7 +117,7 @@ impl Runtime {
         ];
         match transaction.commit(Commit { writes, guards, ..Commit::default() }).await {
             Ok(_) => {
-                self.stats.count(Counted::Fixed);
+                self.stores.stats.count(Counted::Fixed);
                 Ok(true)
             }
             Err(StoreError::Conflict | StoreError::Unknown { .. }) => Ok(false),

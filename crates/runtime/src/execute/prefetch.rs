@@ -18,11 +18,12 @@ use mingle_store::{StoreError, Transaction};
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::api::settings::{AHEAD_AGAIN_AFTER, AHEAD_MAX};
+use crate::execute::Executor;
 use crate::execute::bookkeeping::Draft;
 use crate::execute::drive::session_of;
 use crate::execute::early_prefetch::Early;
+use crate::execute::execution::{Begun, Execution};
 use crate::execute::phase::Tries;
-use crate::execute::transaction::{Begun, Execution};
 use crate::execute::turns::Turns;
 use crate::interpreter::instructions::visits;
 use crate::interpreter::machine::{Finished, Recorded};
@@ -31,7 +32,6 @@ use crate::protocol::intent::Fixed;
 use crate::protocol::pinned_answers::fixed_records;
 use crate::protocol::role::Role;
 use crate::protocol::wait_set::Worklist;
-use crate::runtime::Runtime;
 
 /// The reads and answers of the next phase.
 pub(crate) struct Ahead {
@@ -75,7 +75,7 @@ impl Kept {
     }
 }
 
-impl Runtime {
+impl Executor {
     /// Reads for the phase after the one of this index, if that one decides the transaction and is
     /// about to commit. Data that was read `early` is not read again. The answers are written with
     /// that commit. All of it is boxed: few transactions do that, and otherwise all futures would
@@ -119,7 +119,7 @@ impl Runtime {
             None => self.ask_ahead(&later, next, store, true).await,
             Some(early) => match early.end().await {
                 Found::Read(ahead) if self.stands(&ahead, &later, store) => {
-                    self.stats.count(Counted::ReadEarly);
+                    self.stores.stats.count(Counted::ReadEarly);
                     Found::Read(ahead)
                 }
                 Found::Away => Found::Away,
@@ -128,13 +128,13 @@ impl Runtime {
         };
         match asked {
             Found::Read(ahead) => {
-                self.stats.count(Counted::ReadAhead);
+                self.stores.stats.count(Counted::ReadAhead);
                 draft.writes.extend(fixed_records(id, next, &ahead.fixed));
                 Some(ahead)
             }
             Found::Away => {
-                let again = self.world.elapsed() + AHEAD_AGAIN_AFTER;
-                self.known().note_reads_ahead_from(store, again);
+                let again = self.stores.world.elapsed() + AHEAD_AGAIN_AFTER;
+                self.stores.known().note_reads_ahead_from(store, again);
                 None
             }
             Found::Waits | Found::Failed => None,
@@ -147,7 +147,7 @@ impl Runtime {
         let store = phase.store.filter(|_| phase.code.iter().any(visits))?.index();
         let is_asked = self.is_fixed(later, index, store)
             && self.worker_for(store, &Tries::default()).is_none()
-            && self.world.elapsed() >= self.known().reads_ahead_from(store);
+            && self.stores.world.elapsed() >= self.stores.known().reads_ahead_from(store);
         is_asked.then_some(store)
     }
 
@@ -161,7 +161,7 @@ impl Runtime {
         is_decided: bool,
     ) -> Found {
         let mut reading = pin!(self.read_as(later, index, store, is_decided));
-        let mut enough = self.world.sleep(AHEAD_MAX);
+        let mut enough = self.stores.world.sleep(AHEAD_MAX);
         let read = poll_fn(|context| match reading.as_mut().poll(context) {
             Poll::Ready(read) => Poll::Ready(Some(read)),
             Poll::Pending => enough.as_mut().poll(context).map(|()| None),
@@ -178,12 +178,12 @@ impl Runtime {
     /// make now: the transactions to wait for were visible before, and the replica had to have seen
     /// as much.
     fn stands(&self, ahead: &Ahead, later: &Execution, store: usize) -> bool {
-        let name = &self.stores[store].capabilities().store;
+        let name = &self.stores.all[store].capabilities().store;
         let replica = ahead.replica.as_ref();
         let was_there = |id: TransactionId| {
             later.chain.contains(&id)
                 || ahead.satisfied.contains(&id)
-                || self.known().was_visible(store, replica, id, ahead.visible_count)
+                || self.stores.known().was_visible(store, replica, id, ahead.visible_count)
         };
         later.worklist.waits_at(name).all(|(id, _)| was_there(id))
             && ahead.after.covers(&self.after(later, store, None))
@@ -197,11 +197,12 @@ impl Runtime {
         store: usize,
         is_decided: bool,
     ) -> Result<Option<Ahead>, Error> {
-        let (since, visible_count) = (self.world.elapsed(), self.known().visible_count());
+        let (since, visible_count) =
+            (self.stores.world.elapsed(), self.stores.known().visible_count());
         let mut visit = self.visit(later, index, &Tries::default(), store);
         let (replica, after) = (visit.replica.clone(), self.after(later, store, None));
         let session = session_of(later, replica.clone(), after.clone());
-        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let mut transaction = self.stores.all[store].begin(&session).await.map_err(Error::Store)?;
         let facts = self.facts(later);
         let mut machine = self.machine_within(later, index, &facts, is_decided);
         let mut report = PhaseReport::default();
@@ -213,8 +214,8 @@ impl Runtime {
         }
         let fixed = self.to_fix(&visit).await?;
         // A snapshot older than the first commit would not do for a store that keeps an order.
-        let goes_on =
-            self.stores[store].capabilities().level == Level::Eventual && visit.flushed.is_empty();
+        let goes_on = self.stores.all[store].capabilities().level == Level::Eventual
+            && visit.flushed.is_empty();
         Ok(Some(Ahead {
             index,
             fixed,

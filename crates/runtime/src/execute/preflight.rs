@@ -3,11 +3,11 @@
 use mingle_model::TransactionId;
 use mingle_store::{Data, Read, RecordKey, RecordKind};
 
+use crate::execute::Executor;
+use crate::execute::execution::Execution;
 use crate::execute::phase::Tries;
-use crate::execute::transaction::Execution;
 use crate::mutants::Planted;
 use crate::protocol::wait_set::Awaited;
-use crate::runtime::Runtime;
 
 /// A question of an attempt to its store besides the reads of its phase.
 pub(crate) enum Asked {
@@ -30,7 +30,7 @@ pub(crate) enum Asked {
     OpenRows,
 }
 
-impl Runtime {
+impl Executor {
     /// Returns the questions about the transaction itself: whether other processes have run it, or
     /// keep it from running.
     pub(crate) fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Asked)> {
@@ -41,7 +41,7 @@ impl Runtime {
         match (&execution.begun, execution.id) {
             (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
                 asked.push((record(RecordKind::Witness, begun.id), Asked::OwnWitness));
-                if self.planted != Planted::HelperSkipsFloor {
+                if self.stores.planted != Planted::HelperSkipsFloor {
                     asked.push((floor(begun.id), Asked::OwnFloor));
                 }
             }
@@ -61,7 +61,7 @@ impl Runtime {
     /// Returns the reads of an endorsement at the store of a phase, whose answers must be
     /// unchanged.
     pub(crate) fn endorsed_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Asked)> {
-        let is_checked = match self.planted {
+        let is_checked = match self.stores.planted {
             Planted::EndorsementUnchecked => false,
             Planted::RevalidatedAfterCommit => execution.has_written,
             _ => !execution.has_written,

@@ -9,24 +9,23 @@
 //! calls with one key might do so.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_model::Name;
 use mingle_store::{
-    Commit, Committed, DataStore, Once, Outcome, Session as StoreSession, StoreError, United,
-    UnitedCommit,
+    Commit, Committed, Once, Outcome, Session as StoreSession, StoreError, United, UnitedCommit,
 };
 use tracing::{Instrument as _, debug_span, field};
 
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::api::watch::Event;
+use crate::execute::Executor;
 use crate::execute::attempt::{Step, Visit};
 use crate::execute::bookkeeping::Draft;
 use crate::execute::drive::session_of;
+use crate::execute::execution::Execution;
 use crate::execute::phase::{Control, Tries, conflict};
-use crate::execute::transaction::Execution;
 use crate::execute::turns::Turns;
 use crate::interpreter::instructions::visits;
 use crate::interpreter::machine::Finished;
@@ -34,7 +33,6 @@ use crate::observe::metrics;
 use crate::observe::stats::Counted;
 use crate::protocol::role::Role;
 use crate::protocol::witness_rows::written_objects;
-use crate::runtime::Runtime;
 
 /// The outcome of a united transaction.
 pub(crate) enum UnitedEnd {
@@ -63,7 +61,7 @@ struct Whole {
     reports: Vec<PhaseReport>,
 }
 
-impl Runtime {
+impl Executor {
     /// Returns the store at which a transaction begins, if its phases can be one transaction of one
     /// engine.
     fn united_at(&self, execution: &Execution) -> Option<usize> {
@@ -78,10 +76,10 @@ impl Runtime {
             .collect();
         sites.sort_unstable();
         sites.dedup();
-        let engine = self.stores[*sites.first()?].engine()?;
-        let is_one = sites.iter().all(|site| self.stores[*site].engine() == Some(engine));
+        let engine = self.stores.all[*sites.first()?].engine()?;
+        let is_one = sites.iter().all(|site| self.stores.all[*site].engine() == Some(engine));
         // This store is certified, so its demands on records hold.
-        let decides = |site: &usize| self.stores[*site].capabilities().once == Once::Serial;
+        let decides = |site: &usize| self.stores.all[*site].capabilities().once == Once::Serial;
         sites.iter().copied().find(decides).filter(|_| is_one && sites.len() > 1)
     }
 
@@ -101,7 +99,7 @@ impl Runtime {
         first: usize,
         control: &Control<'_>,
     ) -> Result<UnitedEnd, Error> {
-        let store = self.name_at(first);
+        let store = self.stores.name_at(first);
         for (phase, planned) in execution.plan.phases.iter().enumerate() {
             control.tell(|| Event::Began { phase, store: execution.store_name(planned) });
         }
@@ -109,9 +107,9 @@ impl Runtime {
         let end = self.try_united(execution, (first, &store), control).instrument(span.clone());
         let end = end.await?;
         if let UnitedEnd::Ran(reports) = &end {
-            self.stats.count(Counted::United);
+            self.stores.stats.count(Counted::United);
             for report in reports {
-                self.figures.ran(report);
+                self.stores.figures.ran(report);
             }
             span.record("attempts", reports.first().map_or(0, |report| report.attempts));
             for (phase, report) in reports.iter().enumerate() {
@@ -127,7 +125,7 @@ impl Runtime {
         (first, store): (usize, &Name),
         control: &Control<'_>,
     ) -> Result<UnitedEnd, Error> {
-        let begin = self.world.elapsed();
+        let begin = self.stores.world.elapsed();
         let before = execution.recorded.clone();
         let mut total = PhaseReport { store: Some(store.clone()), ..PhaseReport::default() };
         let mut tries = Tries::default();
@@ -137,7 +135,7 @@ impl Runtime {
             execution.result = None;
             let error = match self.timed_united(execution, first, &mut tries, control).await {
                 Ok(Attempt::Done(reports)) => {
-                    total.time = self.world.elapsed().saturating_sub(begin);
+                    total.time = self.stores.world.elapsed().saturating_sub(begin);
                     return Ok(UnitedEnd::Ran(timed(reports, &total)));
                 }
                 Ok(Attempt::Apart) => {
@@ -157,9 +155,9 @@ impl Runtime {
                 Err(error) => return Err(error),
             };
             if let StoreError::Witnessed { rows } = error {
-                self.stats.count(Counted::Witnessed);
+                self.stores.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
-                if self.world.elapsed() > control.deadline {
+                if self.stores.world.elapsed() > control.deadline {
                     return Err(conflict(&total, control));
                 }
                 continue;
@@ -168,16 +166,16 @@ impl Runtime {
                 return Err(Error::Store(error));
             }
             tries.look = true;
-            self.stats.add(Counted::Behind, u64::from(error != StoreError::Conflict));
+            self.stores.stats.add(Counted::Behind, u64::from(error != StoreError::Conflict));
             control.tell_retries(0, total.attempts, &error);
-            let pause = self.backoff(total.attempts);
-            if self.world.elapsed() + pause > control.deadline {
+            let pause = self.stores.backoff(total.attempts);
+            if self.stores.world.elapsed() + pause > control.deadline {
                 return Err(match error {
                     StoreError::Conflict => conflict(&total, control),
                     error => Error::Store(error),
                 });
             }
-            self.world.sleep(pause).await;
+            self.stores.world.sleep(pause).await;
         }
     }
 
@@ -189,14 +187,14 @@ impl Runtime {
         tries: &mut Tries,
         control: &Control<'_>,
     ) -> Result<Attempt, Error> {
-        let asked = self.world.elapsed();
+        let asked = self.stores.world.elapsed();
         let ended = {
             let attempt = self.attempt_united(execution, first, tries, control);
-            self.attempt_by(control.deadline, &control.doing, pin!(attempt)).await
+            self.stores.attempt_by(control.deadline, &control.doing, pin!(attempt)).await
         };
-        let silent = || Err(Error::Store(self.silent(first, None, asked)));
+        let silent = || Err(Error::Store(self.stores.silent(first, None, asked)));
         ended.unwrap_or_else(silent).map_err(|error| match error {
-            Error::Store(error) => Error::Store(self.located(first, None, error)),
+            Error::Store(error) => Error::Store(self.stores.located(first, None, error)),
             error => error,
         })
     }
@@ -212,9 +210,10 @@ impl Runtime {
             return Err(Error::Cancelled);
         }
         let replica = self.replica(execution, tries, first);
-        let after = execution.worklist.seen_at(self.stamped(first));
+        let after = execution.worklist.seen_at(self.stores.stamped(first));
         let session = session_of(execution, replica, after);
-        let mut united = self.stores[first].begin_united(&session).await.map_err(Error::Store)?;
+        let mut united =
+            self.stores.all[first].begin_united(&session).await.map_err(Error::Store)?;
         let mut whole = Whole::default();
         for index in 0..execution.plan.phases.len() {
             let ran =
@@ -223,8 +222,9 @@ impl Runtime {
                 return Ok(Attempt::Step(step));
             }
         }
-        let is_guarded =
-            whole.decisive.is_none_or(|site| self.stores[site].capabilities().once == Once::Serial);
+        let is_guarded = whole
+            .decisive
+            .is_none_or(|site| self.stores.all[site].capabilities().once == Once::Serial);
         if execution.key.is_some() && !is_guarded {
             return Ok(Attempt::Apart);
         }
@@ -245,10 +245,10 @@ impl Runtime {
         };
         execution.has_written |= whole.decisive.is_some();
         if let Some(decisive) = whole.decisive {
-            self.figures.committed(&self.name_at(decisive), Role::Plain);
+            self.stores.figures.committed(&self.stores.name_at(decisive), Role::Plain);
         }
         execution.wrote_first = execution.wrote_first.or(whole.decisive);
-        execution.worklist.saw(self.stamped(first), &committed.stamp);
+        execution.worklist.saw(self.stores.stamped(first), &committed.stamp);
         for (visit, draft) in &whole.left {
             self.note_left(execution, Role::Plain, visit, draft, &committed.stamp);
         }
@@ -269,8 +269,8 @@ impl Runtime {
     ) -> Result<Committed, Error> {
         let id = commit.id;
         let _commits = control.doing.commits();
-        let unknown = || StoreError::Unknown { store: self.name_at(first), id };
-        let committed = self.by_or_behind(control.deadline, united.commit(commit)).await;
+        let unknown = || StoreError::Unknown { store: self.stores.name_at(first), id };
+        let committed = self.stores.by_or_behind(control.deadline, united.commit(commit)).await;
         match committed.unwrap_or_else(|| Err(unknown())) {
             Err(StoreError::Unknown { .. }) => {
                 self.ask_united(execution, (first, session), id, control.deadline).await
@@ -371,13 +371,18 @@ impl Runtime {
         id: Option<mingle_model::TransactionId>,
         deadline: Duration,
     ) -> Result<Committed, Error> {
-        let site = &self.stores[first];
-        let unknown = || Error::Unknown { store: self.name_at(first), id };
+        let site = &self.stores.all[first];
+        let unknown = || Error::Unknown { store: self.stores.name_at(first), id };
         let asked = id.ok_or_else(unknown)?;
         let mut attempts = 0;
         loop {
             let asking = site.outcome(asked);
-            match self.by(self.asked_until(deadline), asking).await.ok_or_else(unknown)? {
+            match self
+                .stores
+                .by(self.stores.asked_until(deadline), asking)
+                .await
+                .ok_or_else(unknown)?
+            {
                 Ok(Outcome::Committed) => {
                     // The stamp of a new transaction there covers it.
                     let after =
@@ -386,7 +391,7 @@ impl Runtime {
                         let transaction = site.begin(&after).await?;
                         transaction.commit(Commit::default()).await
                     };
-                    let looked = self.by(self.asked_until(deadline), looking).await;
+                    let looked = self.stores.by(self.stores.asked_until(deadline), looking).await;
                     if let Ok(committed) = looked.ok_or_else(unknown)? {
                         return Ok(committed);
                     }
@@ -400,11 +405,11 @@ impl Runtime {
                 Ok(Outcome::Unknown) | Err(_) => {}
             }
             attempts += 1;
-            let pause = self.backoff(attempts);
-            if self.world.elapsed() + pause > deadline {
+            let pause = self.stores.backoff(attempts);
+            if self.stores.world.elapsed() + pause > deadline {
                 return Err(unknown());
             }
-            self.world.sleep(pause).await;
+            self.stores.world.sleep(pause).await;
         }
     }
 }
@@ -428,18 +433,4 @@ fn join(whole: &mut UnitedCommit, store: &Name, commit: Commit) {
         }
         None => whole.parts.push((store.clone(), commit)),
     }
-}
-
-/// Returns, for each store, the name under which it is stamped: the first store of its engine whose
-/// replicas may lag, or its own name if it has an engine of its own.
-pub(crate) fn stamped(stores: &[Arc<dyn DataStore>]) -> Vec<Name> {
-    let name = |store: &Arc<dyn DataStore>| store.capabilities().store.clone();
-    let lags = |store: &&Arc<dyn DataStore>| !store.capabilities().serializable;
-    let named = stores.iter().map(|store| {
-        let engine = store.engine();
-        let mut fellows =
-            stores.iter().filter(|other| engine.is_some() && other.engine() == engine);
-        fellows.clone().find(lags).or_else(|| fellows.next()).map_or_else(|| name(store), name)
-    });
-    named.collect()
 }

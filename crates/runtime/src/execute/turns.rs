@@ -11,9 +11,9 @@ use mingle_store::Turn;
 
 use crate::api::call::Shared;
 use crate::api::error::Error;
+use crate::execute::Executor;
 use crate::execute::phase::Control;
 use crate::interpreter::machine::{Machine, Need};
-use crate::runtime::Runtime;
 use crate::stores::deadline::Doing;
 
 /// The task's turns to compute, and the time at which they end.
@@ -39,7 +39,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-impl Runtime {
+impl Executor {
     /// Computes until the phase needs something other than a turn.
     pub(crate) async fn compute(
         &self,
@@ -65,11 +65,11 @@ impl Runtime {
             return Err(Error::Cancelled);
         }
         if let Some((deadline, patience)) = turns.until
-            && self.world.elapsed() > deadline
+            && self.stores.world.elapsed() > deadline
         {
             return Err(Error::Deadline { deadline: patience });
         }
-        turns.current = Some(self.world.turn().await);
+        turns.current = Some(self.stores.world.turn().await);
         Ok(())
     }
 }

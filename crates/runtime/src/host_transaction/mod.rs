@@ -2,7 +2,7 @@
 //! and with it the intent, take effect if that transaction commits, and the rest follows.
 //!
 //! The store provides a place: a [`DataStore`] whose transactions are parts of the application's.
-//! [`Runtime::call_inside`] runs the phases there, up to and including the first writing one. The application
+//! [`Runtime::call_inside`](crate::Runtime::call_inside) runs the phases there, up to and including the first writing one. The application
 //! may still roll back, so updates of the process's knowledge and of the session are held back until the
 //! transaction is decided. [`Inside::follow`] asks the store for the transaction's outcome and goes on from
 //! there.
@@ -13,6 +13,7 @@
 //! **Invariant: no attempt is repeated in a snapshot that is too old.** A conflict ends the call: only
 //! a new transaction of the application sees the transaction that caused the conflict.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,15 +28,16 @@ use crate::api::call::{Call, CallReport, Finish, PhaseReport, Running, Shared};
 use crate::api::error::Error;
 use crate::api::settings::{ASKED_AT_ONCE_MAX, INSIDE_ATTEMPTS_MAX, LOOKS_BEFORE_ASKING};
 use crate::api::watch::Event;
+use crate::execute::Executor;
 use crate::execute::attempt::Step;
+use crate::execute::execution::Execution;
 use crate::execute::host::{Held, Host};
 use crate::execute::phase::{Control, Tries};
-use crate::execute::transaction::{Execution, Progress, Run};
+use crate::execute::transaction::{Progress, Run};
 use crate::in_flight::table::Left;
 use crate::observe::metrics;
 use crate::protocol::role::Role;
 use crate::protocol::wait_set::Awaited;
-use crate::runtime::Runtime;
 use crate::stores::records::{is_visible, visible_reads};
 
 /// A call whose first writing phase is a part of one of the application's transactions.
@@ -43,7 +45,9 @@ use crate::stores::records::{is_visible, visible_reads};
 /// It reports how far the call has got. Once the application has committed, [`Inside::follow`] waits for
 /// the rest. If it is dropped, the rest follows by itself.
 pub struct Inside {
-    runtime: Arc<Runtime>,
+    executor: Arc<Executor>,
+    /// The runtime, which must not end before this.
+    _runtime: Arc<dyn Any + Send + Sync>,
     pending: Option<Box<Pending>>,
 }
 
@@ -68,24 +72,17 @@ enum Patience {
     Looks,
 }
 
-impl Runtime {
+impl Executor {
     /// Calls a transaction up to and including its first phase that writes, which takes effect with a
     /// transaction that the application has begun at `store`; phases at `place` are parts of that.
-    ///
-    /// If this fails or is dropped, the provider of the place must undo the writes made there.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Misuse`] and [`Error::Unsupported`] for a transaction that does not write first at that
-    /// store; [`StoreError::Conflict`] if only a new transaction of the application's can succeed;
-    /// else see [`Error`].
-    pub async fn call_inside(
+    pub(crate) async fn call_inside(
         self: &Arc<Self>,
         call: Call,
         store: &str,
         place: Arc<dyn DataStore>,
+        runtime: Arc<dyn Any + Send + Sync>,
     ) -> Result<Inside, Error> {
-        let plan = self.checked_plan(&call)?;
+        let plan = self.stores.checked_plan(&call)?;
         let store = self.checked_inside(&call, &plan, store)?;
         let span = info_span!("transaction", name = %plan.name, error = field::Empty);
         let mut execution = self.execution(&plan, &call);
@@ -95,12 +92,13 @@ impl Runtime {
             shared: Arc::new(Shared::of(&call)),
             call,
             report: CallReport::of_phases(Vec::with_capacity(plan.phases.len())),
-            begin: self.world.elapsed(),
-            running: self.figures.transaction(&plan.name).run(),
+            begin: self.stores.world.elapsed(),
+            running: self.stores.figures.transaction(&plan.name).run(),
             span: span.clone(),
         };
         // If this is dropped before it has ended, `Inside` takes care of the writes already begun.
-        let mut inside = Inside { runtime: self.clone(), pending: Some(Box::new(pending)) };
+        let pending = Some(Box::new(pending));
+        let mut inside = Inside { executor: self.clone(), _runtime: runtime, pending };
         let pending = inside.pending.as_mut().expect("it was put there above");
         let ran = self.run_inside(pending).instrument(span).await;
         if let Err(error) = ran {
@@ -112,7 +110,7 @@ impl Runtime {
         }
         if let Some(id) = pending.execution.id {
             // Once it is committed, a transaction that finds it need not wait for this process to follow.
-            self.own().gives_up(id);
+            self.in_flight.table().gives_up(id);
         }
         Ok(inside)
     }
@@ -120,7 +118,7 @@ impl Runtime {
     /// Checks that a call can be made inside a transaction at a store; returns that store's index.
     fn checked_inside(&self, call: &Call, plan: &Plan, store: &str) -> Result<usize, Error> {
         let name = &plan.name;
-        let index = self.store_called(store);
+        let index = self.stores.store_called(store);
         let index =
             index.ok_or_else(|| Error::Misuse(format!("the program has no store {store:?}")))?;
         if call.key.is_some() {
@@ -132,7 +130,7 @@ impl Runtime {
                 "{name} is isolated and visits several stores, where others would wait for it as long as the application's transaction is open"
             )));
         }
-        if !self.settings.tracking {
+        if !self.stores.settings.tracking {
             return Err(Error::Unsupported("without tracking nothing follows a commit".into()));
         }
         let last = plan.first_write.ok_or_else(|| writes_nothing(plan))?;
@@ -143,7 +141,7 @@ impl Runtime {
                 Some(other) if other != index => {
                     return Err(Error::Misuse(format!(
                         "{name} visits store {} before it has written at store {store}, so it cannot be a part of a transaction there",
-                        self.name_at(other)
+                        self.stores.name_at(other)
                     )));
                 }
                 _ => {}
@@ -153,21 +151,17 @@ impl Runtime {
     }
 
     /// The store at which a call writes first.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Misuse`] if there is no such transaction, or it writes nothing.
-    pub fn writes_first_at(&self, call: &Call) -> Result<Name, Error> {
-        let plan = self.checked_plan(call)?;
+    pub(crate) fn writes_first_at(&self, call: &Call) -> Result<Name, Error> {
+        let plan = self.stores.checked_plan(call)?;
         let first = plan.first_write.and_then(|first| plan.phases[first].store);
         let first = first.ok_or_else(|| writes_nothing(&plan))?;
-        Ok(self.name_at(first.index()))
+        Ok(self.stores.name_at(first.index()))
     }
 
     async fn run_inside(&self, pending: &mut Pending) -> Result<(), Error> {
         let Pending { execution, call, shared, report, .. } = pending;
-        let patience = call.deadline.unwrap_or(self.settings.deadline);
-        let deadline = self.world.elapsed().saturating_add(patience);
+        let patience = call.deadline.unwrap_or(self.stores.settings.deadline);
+        let deadline = self.stores.world.elapsed().saturating_add(patience);
         let control = Control::of_caller(shared, deadline, patience);
         let last = execution.plan.first_write.expect("it was checked that it writes");
         for index in 0..=last {
@@ -192,14 +186,14 @@ impl Runtime {
         let store = execution.store_name(&execution.plan.phases[index]);
         let span = debug_span!("phase", store = store.as_deref(), attempts = field::Empty);
         control.tell(|| Event::Began { phase: index, store: store.clone() });
-        self.check_admitted(&execution.plan, execution.principal.as_ref())?;
-        let begin = self.world.elapsed();
+        self.stores.check_admitted(&execution.plan, execution.principal.as_ref())?;
+        let begin = self.stores.world.elapsed();
         let mut report = PhaseReport { store, ..PhaseReport::default() };
         let tried = self.try_inside(execution, index, control, &mut report);
         tried.instrument(span.clone()).await?;
-        report.time = self.world.elapsed().saturating_sub(begin);
+        report.time = self.stores.world.elapsed().saturating_sub(begin);
         span.record("attempts", report.attempts);
-        self.figures.ran(&report);
+        self.stores.figures.ran(&report);
         Ok(report)
     }
 
@@ -214,8 +208,8 @@ impl Runtime {
         loop {
             report.attempts += 1;
             report.round_trips = 0;
-            let is_last =
-                report.attempts >= INSIDE_ATTEMPTS_MAX || self.world.elapsed() > control.deadline;
+            let is_last = report.attempts >= INSIDE_ATTEMPTS_MAX
+                || self.stores.world.elapsed() > control.deadline;
             let conflict = Err(Error::Store(StoreError::Conflict));
             match self.attempt(execution, index, &mut tries, control, report).await {
                 Ok(Step::Done) => return Ok(()),
@@ -249,12 +243,12 @@ impl Runtime {
         report: &mut PhaseReport,
         ids: &[(TransactionId, Awaited)],
     ) -> Result<(), Error> {
-        let store = report.store.as_ref().and_then(|name| self.store_called(name));
+        let store = report.store.as_ref().and_then(|name| self.stores.store_called(name));
         let store = store.expect("a phase that waits has a store");
         loop {
             let mut open = Vec::new();
             for (id, awaited) in ids {
-                let answers = self.read_records(store, None, &visible_reads(*id)).await;
+                let answers = self.stores.read_records(store, None, &visible_reads(*id)).await;
                 if !is_visible(*id, &answers.map_err(Error::Store)?) {
                     open.push((*id, awaited.clone()));
                 }
@@ -270,16 +264,16 @@ impl Runtime {
     /// uses another origin.
     async fn see_to_fence(&self, execution: &Execution) {
         let Some(id) = execution.id else { return };
-        if self.is_taken_for_dead(id.origin).await {
-            self.stats.count(crate::observe::stats::Counted::Fenced);
-            self.renew(id.origin);
+        if self.in_flight.is_taken_for_dead(id.origin).await {
+            self.stores.stats.count(crate::observe::stats::Counted::Fenced);
+            self.in_flight.renew(id.origin);
         }
     }
 
     /// True if the application has committed; `None` if that is not known.
     async fn has_committed(&self, held: &Held, patience: Patience, looks: u32) -> Option<bool> {
         let Some(id) = held.id else { return Some(true) };
-        let site = &self.stores[held.concluded.visit.store];
+        let site = &self.stores.all[held.concluded.visit.store];
         let has_intent = held.concluded.role == Role::First;
         if patience == Patience::Looks {
             if has_intent && self.has_intent(held, id).await {
@@ -315,45 +309,45 @@ impl Runtime {
 
     /// Goes on with a call once the outcome of the application's transaction is known.
     fn follow_up(&self, pending: Box<Pending>, patience: Patience) {
-        let (me, world) = (self.me.clone(), self.world.clone());
+        let (me, world) = (self.me.clone(), self.stores.world.clone());
         let finish = Finish(pending.shared.clone());
         let span = pending.span.clone();
         let task = async move {
             // The guard is moved in, so that it answers even if this task is dropped or panics.
             let _finish = finish;
             let deadline = {
-                let Some(runtime) = me.upgrade() else { return };
-                let patience = pending.call.deadline.unwrap_or(runtime.settings.deadline);
+                let Some(executor) = me.upgrade() else { return };
+                let patience = pending.call.deadline.unwrap_or(executor.stores.settings.deadline);
                 world.elapsed().saturating_add(patience)
             };
             let mut looks = 0;
             loop {
-                let Some(runtime) = me.upgrade() else { return };
+                let Some(executor) = me.upgrade() else { return };
                 looks += 1;
                 let host = pending.execution.host.as_ref();
                 let Some(held) = host.and_then(|host| host.held.as_ref()) else {
-                    return runtime.go_on(*pending).await;
+                    return executor.go_on(*pending).await;
                 };
-                match runtime.has_committed(held, patience, looks).await {
-                    Some(true) => return runtime.go_on(*pending).await,
-                    Some(false) => return runtime.is_rolled_back(*pending),
+                match executor.has_committed(held, patience, looks).await {
+                    Some(true) => return executor.go_on(*pending).await,
+                    Some(false) => return executor.is_rolled_back(*pending),
                     None => {}
                 }
                 if world.elapsed() > deadline {
                     let (store, id) = (held.concluded.visit.name.clone(), held.id);
                     pending.shared.finish(Err(Error::Unknown { store, id }));
                 }
-                let pause = runtime.backoff(looks);
-                drop(runtime);
+                let pause = executor.stores.backoff(looks);
+                drop(executor);
                 world.sleep(pause).await;
             }
         };
-        self.world.spawn(Box::pin(task.instrument(span)));
+        self.stores.world.spawn(Box::pin(task.instrument(span)));
     }
 
     fn is_rolled_back(&self, pending: Pending) {
         if let Some(id) = pending.execution.id {
-            self.is_over(id, Left::default());
+            self.in_flight.is_over(id, Left::default());
         }
         self.has_ended(pending, Err(Error::Cancelled));
     }
@@ -365,7 +359,7 @@ impl Runtime {
         let index = report.phases.len() - 1;
         let mut committed = Vec::new();
         if let Some(held) = host.and_then(|host| host.held) {
-            self.figures.committed(&held.concluded.visit.name, held.concluded.role);
+            self.stores.figures.committed(&held.concluded.visit.name, held.concluded.role);
             committed.push(held.concluded.visit.name.clone());
             self.take_effect(execution, held.concluded);
         }
@@ -373,8 +367,8 @@ impl Runtime {
         shared.tell(|| Event::Committed { phase: index, report: phase });
         let mut report = report.clone();
         self.has_run(execution, index, call, shared, &mut report);
-        let patience = call.deadline.unwrap_or(self.settings.deadline);
-        let deadline = self.world.elapsed().saturating_add(patience);
+        let patience = call.deadline.unwrap_or(self.stores.settings.deadline);
+        let deadline = self.stores.world.elapsed().saturating_add(patience);
         let progress = Progress { report, committed, deadline };
         let run = self.run_from(execution, index + 1, progress, call, shared).await;
         self.learn(call, execution, matches!(run, Ok(Run::Ended(_))));
@@ -392,7 +386,7 @@ impl Runtime {
         if let Err(error) = &result {
             pending.span.record("error", error.code());
         }
-        pending.running.end(&result, self.world.elapsed().saturating_sub(pending.begin));
+        pending.running.end(&result, self.stores.world.elapsed().saturating_sub(pending.begin));
         metrics::session_waits(pending.call.session.waits());
         pending.shared.finish(result);
     }
@@ -432,7 +426,7 @@ impl Inside {
         // From here on the caller cannot give it up.
         pending.shared.begin_commit();
         let running = Running(pending.shared.clone());
-        self.runtime.follow_up(pending, Patience::Waits);
+        self.executor.follow_up(pending, Patience::Waits);
         running.await
     }
 }
@@ -443,10 +437,10 @@ impl Drop for Inside {
         let host = pending.execution.host.as_ref();
         if host.is_some_and(|host| host.held.is_some()) {
             pending.shared.begin_commit();
-            self.runtime.follow_up(pending, Patience::Looks);
+            self.executor.follow_up(pending, Patience::Looks);
         } else if let Some(id) = pending.execution.id {
             // It was dropped before its end: only the store can say if the writes took effect.
-            self.runtime.finish_later(id, &pending.execution);
+            self.executor.finish_later(id, &pending.execution);
         }
     }
 }

@@ -13,12 +13,12 @@ use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 
+use crate::in_flight::InFlight;
 use crate::in_flight::table::{Left, Owed};
 use crate::mutants::Planted;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::first_part;
-use crate::runtime::Runtime;
 
 /// The result of a round of cleaning.
 enum Round {
@@ -70,35 +70,35 @@ impl Asked {
     }
 }
 
-impl Runtime {
+impl InFlight {
     /// True if all that this runtime has begun is over and cleaned up, so that only floors are left
     /// of it.
-    pub fn is_clean(&self) -> bool {
-        let own = self.own();
+    pub(crate) fn is_clean(&self) -> bool {
+        let own = self.table();
         own.is_clean() && own.leased.is_empty()
     }
 
     /// Returns the number of transactions of this runtime that are not finished and cleaned up.
-    pub fn open(&self) -> usize {
-        self.own().open()
+    pub(crate) fn open(&self) -> usize {
+        self.table().open()
     }
 
     /// True if no transaction of this runtime goes on by itself: it is clean, or waits for parked
     /// transactions.
-    pub fn is_at_rest(&self) -> bool {
-        self.own().is_at_rest()
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.table().is_at_rest()
     }
 
     /// Allocates an id for a transaction that others may have to finish, or wait for.
     pub(crate) fn allocate(&self) -> TransactionId {
-        let now = self.world.elapsed();
-        self.own().allocate(now)
+        let now = self.stores.world.elapsed();
+        self.table().allocate(now)
     }
 
     /// Takes note that a transaction of this origin is over.
     pub(crate) fn is_over(&self, id: TransactionId, left: Left) {
         let (is_first_owed, is_first_ready) = {
-            let mut own = self.own();
+            let mut own = self.table();
             let is_owed = left.owed.is_some();
             own.over(id, left);
             metrics::open(own.open());
@@ -116,14 +116,15 @@ impl Runtime {
     }
 
     fn see_to_cleaning(&self) {
-        let (me, world, pause) = (self.me.clone(), self.world.clone(), self.settings.clean_after);
-        self.world.spawn(Box::pin(async move {
+        let (me, world, pause) =
+            (self.me.clone(), self.stores.world.clone(), self.stores.settings.clean_after);
+        self.stores.world.spawn(Box::pin(async move {
             world.sleep(pause).await;
             let mut waited = 0;
-            while let Some(runtime) = Weak::upgrade(&me) {
-                match runtime.clean_once().await {
+            while let Some(in_flight) = Weak::upgrade(&me) {
+                match in_flight.clean_once().await {
                     Round::Idle => {
-                        let mut own = runtime.own();
+                        let mut own = in_flight.table();
                         if own.ready().is_empty() {
                             own.is_cleaning = false;
                             return;
@@ -132,20 +133,20 @@ impl Runtime {
                     Round::Cleaned => waited = 0,
                     Round::Waits => waited += 1,
                 }
-                let pause = pause.max(runtime.backoff(waited + 4));
-                drop(runtime);
+                let pause = pause.max(in_flight.stores.backoff(waited + 4));
+                drop(in_flight);
                 world.sleep(pause).await;
             }
         }));
     }
 
     async fn clean_once(&self) -> Round {
-        let ready = self.own().ready();
+        let ready = self.table().ready();
         if ready.is_empty() {
             return Round::Idle;
         }
         let cleaned = self.clean(ready).await;
-        self.note_failed("clean-up", &cleaned);
+        self.stores.note_failed("clean-up", &cleaned);
         match cleaned {
             Ok(true) => Round::Cleaned,
             // Failed steps are tried again.
@@ -157,7 +158,7 @@ impl Runtime {
     async fn clean(&self, mut ready: Vec<(TransactionId, Left)>) -> Result<bool, StoreError> {
         // A floor on its way is waited for. If it were raised again and again while more
         // transactions end, it would never be everywhere.
-        let raised = self.own().raised;
+        let raised = self.table().raised;
         if ready.first().is_some_and(|(first, _)| first.sequence <= raised) {
             ready.retain(|(id, _)| id.sequence <= raised);
         }
@@ -165,26 +166,26 @@ impl Runtime {
         let Some((last, _)) = ready.last() else { return Ok(false) };
         let last = *last;
         let stores: BTreeSet<usize> = ready.iter().flat_map(|(_, left)| left.stores()).collect();
-        if self.planted == Planted::FloorAfterDeletion {
+        if self.stores.planted == Planted::FloorAfterDeletion {
             self.delete(&ready, &parts).await?;
         }
         self.raise(last, &stores).await?;
-        if !self.is_raised(last, &stores).await? {
+        if !self.stores.is_raised(last, &stores).await? {
             return Ok(false);
         }
         // Done before the deletion: a runtime that still remembers a row would pass it on, and no
         // process would remove the new row.
-        self.known().drop_rows(last);
-        if !matches!(self.planted, Planted::FloorAfterDeletion | Planted::NothingDeleted) {
+        self.stores.known().drop_rows(last);
+        if !matches!(self.stores.planted, Planted::FloorAfterDeletion | Planted::NothingDeleted) {
             self.delete(&ready, &parts).await?;
         }
         let open = {
-            let mut own = self.own();
+            let mut own = self.table();
             own.cleaned(last.origin, last.sequence);
             own.open()
         };
         metrics::open(open);
-        self.stats.add(Counted::Cleaned, ready.len() as u64);
+        self.stores.stats.add(Counted::Cleaned, ready.len() as u64);
         Ok(true)
     }
 
@@ -196,15 +197,15 @@ impl Runtime {
     ) -> Result<BTreeMap<(usize, TransactionId), u32>, StoreError> {
         let mut parts = BTreeMap::new();
         self.look_for_what_is_old(ready);
-        for store in 0..self.stores.len() {
+        for store in 0..self.stores.all.len() {
             self.cut_at_what_is_missing_at(store, ready, &mut parts).await?;
         }
         // That took time: witnesses that may have been written meanwhile are looked for in the next
         // round.
-        let now = self.world.elapsed();
+        let now = self.stores.world.elapsed();
         let may_be_there = |(id, left): &(TransactionId, Left)| {
             let owed = left.owed.as_ref();
-            let is_out = |owed: &Owed| !owed.is_written && !self.own().is_left_out(*id);
+            let is_out = |owed: &Owed| !owed.is_written && !self.table().is_left_out(*id);
             owed.is_some_and(|owed| self.is_old(owed, now) || is_out(owed))
         };
         if let Some(at) = ready.iter().position(may_be_there) {
@@ -225,7 +226,7 @@ impl Runtime {
         if witnesses.is_empty() && owed.is_empty() {
             return Ok(());
         }
-        let removed = self.own().removed_up_to(own);
+        let removed = self.table().removed_up_to(own);
         let swept = self.gone_where_written(store, ready).await?;
         let read = |(id, _): &(TransactionId, Wanted)| {
             Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
@@ -235,7 +236,7 @@ impl Runtime {
         // Of several copies of a phase each replica counts one; all must have counted the same.
         let mut copies: BTreeMap<TransactionId, Bytes> = BTreeMap::new();
         for replica in self.replicas_to_check(store) {
-            let mut answers = self.read_records(store, replica, &reads).await?;
+            let mut answers = self.stores.read_records(store, replica, &reads).await?;
             // A witness that a sweep has deleted since the floor was raised was everywhere before.
             let raised = match answers.pop() {
                 Some(Data::Record(Some(found))) => read_floor(&found),
@@ -279,7 +280,7 @@ impl Runtime {
         store: usize,
         ready: &[(TransactionId, Left)],
     ) -> Result<BTreeSet<TransactionId>, StoreError> {
-        let departed = self.stores[store].departed();
+        let departed = self.stores.all[store].departed();
         let mut written: BTreeMap<&Option<Name>, Vec<TransactionId>> = BTreeMap::new();
         let mut gone = BTreeSet::new();
         for (id, left) in ready {
@@ -296,7 +297,7 @@ impl Runtime {
             let read =
                 |id: &TransactionId| Read::Record(RecordKey::of(RecordKind::Witness, *id, 0));
             let reads: Vec<Read> = ids.iter().map(read).collect();
-            let answers = self.read_records(store, replica.clone(), &reads).await?;
+            let answers = self.stores.read_records(store, replica.clone(), &reads).await?;
             let is_gone = |data: &Data| !matches!(data, Data::Record(Some(_)));
             let pairs = ids.into_iter().zip(answers);
             gone.extend(pairs.filter(|(_, data)| is_gone(data)).map(|(id, _)| id));
@@ -306,7 +307,7 @@ impl Runtime {
 
     /// Finds the omitted commit witnesses that other processes have had time to write.
     fn look_for_what_is_old(&self, ready: &mut [(TransactionId, Left)]) {
-        let now = self.world.elapsed();
+        let now = self.stores.world.elapsed();
         for (_, left) in ready {
             if let Some(owed) = left.owed.take_if(|owed| self.is_old(owed, now)) {
                 // The floor at its store stands for it, too.
@@ -316,7 +317,7 @@ impl Runtime {
     }
 
     fn is_old(&self, owed: &Owed, now: Duration) -> bool {
-        !owed.is_written && (owed.is_tried || owed.since + self.settings.fresh_for() <= now)
+        !owed.is_written && (owed.is_tried || owed.since + self.stores.settings.fresh_for() <= now)
     }
 
     /// Cuts the list before the first transaction whose session had seen writes that some replica
@@ -326,9 +327,13 @@ impl Runtime {
         ready: &mut Vec<(TransactionId, Left)>,
     ) -> Result<(), StoreError> {
         for (store, stamp) in seen_by(ready) {
-            let Some(index) = self.store_called(&store) else { continue };
-            let everywhere = self.stores[index].everywhere().await?;
-            self.known().note_everywhere(index, everywhere.clone(), self.world.elapsed());
+            let Some(index) = self.stores.store_called(&store) else { continue };
+            let everywhere = self.stores.all[index].everywhere().await?;
+            self.stores.known().note_everywhere(
+                index,
+                everywhere.clone(),
+                self.stores.world.elapsed(),
+            );
             if everywhere.covers(&stamp) {
                 continue;
             }
@@ -342,8 +347,8 @@ impl Runtime {
     }
 
     fn replicas_to_check(&self, store: usize) -> Vec<Option<Name>> {
-        let mut replicas = self.replicas(store);
-        if self.planted == Planted::CleanedAtOneReplica {
+        let mut replicas = self.stores.replicas(store);
+        if self.stores.planted == Planted::CleanedAtOneReplica {
             replicas.truncate(1);
         }
         replicas
@@ -351,18 +356,18 @@ impl Runtime {
 
     /// Raises the floor at the stores.
     async fn raise(&self, last: TransactionId, stores: &BTreeSet<usize>) -> Result<(), StoreError> {
-        if self.own().raised >= last.sequence && self.own().origin == last.origin {
+        if self.table().raised >= last.sequence && self.table().origin == last.origin {
             return Ok(());
         }
         // Stores with several replicas come first: the floor is on its way there meanwhile.
         let (many, one): (Vec<usize>, Vec<usize>) =
-            stores.iter().partition(|store| self.is_many(**store));
+            stores.iter().partition(|store| self.stores.is_many(**store));
         for store in many.into_iter().chain(one) {
-            if self.own().settled(store) < last.sequence {
-                self.raise_at(store, None, last).await?;
+            if self.table().settled(store) < last.sequence {
+                self.stores.raise_at(store, None, last).await?;
             }
         }
-        let mut own = self.own();
+        let mut own = self.table();
         if own.origin == last.origin {
             own.raised = last.sequence;
         }
@@ -375,7 +380,7 @@ impl Runtime {
         ready: &[(TransactionId, Left)],
         parts: &BTreeMap<(usize, TransactionId), u32>,
     ) -> Result<(), StoreError> {
-        for store in 0..self.stores.len() {
+        for store in 0..self.stores.all.len() {
             let mut writes = Vec::new();
             for (id, left) in ready {
                 if left.rows.contains(&store) {
@@ -385,9 +390,9 @@ impl Runtime {
                     writes.push(Write::Discard(RecordKey::of(RecordKind::Witness, *id, part)));
                 }
             }
-            self.write_in_batches(store, writes).await?;
+            self.stores.write_in_batches(store, writes).await?;
         }
-        for store in 0..self.stores.len() {
+        for store in 0..self.stores.all.len() {
             let ids: Vec<TransactionId> = ready
                 .iter()
                 .filter(|(_, left)| left.intent == Some(store))
@@ -395,14 +400,14 @@ impl Runtime {
                 .collect();
             if let (Some(first), Some(last)) = (ids.first(), ids.last()) {
                 let kinds = [RecordKind::Fixed, RecordKind::Parked, RecordKind::Intent];
-                let mut writes = self.records_between(store, &kinds, *first, *last).await?;
+                let mut writes = self.stores.records_between(store, &kinds, *first, *last).await?;
                 writes.retain(|write| match write {
                     Write::Discard(key) => {
                         key.transaction().is_some_and(|(id, _)| ids.contains(&id))
                     }
                     _ => false,
                 });
-                self.write_in_batches(store, writes).await?;
+                self.stores.write_in_batches(store, writes).await?;
             }
         }
         Ok(())

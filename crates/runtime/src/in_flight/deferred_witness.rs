@@ -16,8 +16,8 @@ use mingle_model::Name;
 use mingle_store::{StoreError, Write};
 
 use crate::api::settings::{OWED_FOR, SETTLED_EVERY};
+use crate::in_flight::InFlight;
 use crate::observe::stats::Counted;
-use crate::runtime::Runtime;
 
 /// The commit witnesses at one place that cannot wait for a floor.
 #[derive(Default)]
@@ -26,19 +26,19 @@ struct Late {
     writes: Vec<Write>,
 }
 
-impl Runtime {
+impl InFlight {
     /// Raises floors for omitted witnesses soon, and repeats this until no witness is omitted.
     pub(crate) fn see_to_owed(&self) {
-        let (me, world) = (self.me.clone(), self.world.clone());
-        self.world.spawn(Box::pin(async move {
+        let (me, world) = (self.me.clone(), self.stores.world.clone());
+        self.stores.world.spawn(Box::pin(async move {
             let (mut pause, mut failed) = (SETTLED_EVERY, 0);
             loop {
                 world.sleep(pause).await;
-                let Some(runtime) = me.upgrade() else { return };
+                let Some(in_flight) = me.upgrade() else { return };
                 // Failed steps are tried again.
-                failed = if runtime.raise_for_owed().await.is_ok() { 0 } else { failed + 1 };
-                pause = SETTLED_EVERY.max(runtime.backoff(failed + 4));
-                let mut own = runtime.own();
+                failed = if in_flight.raise_for_owed().await.is_ok() { 0 } else { failed + 1 };
+                pause = SETTLED_EVERY.max(in_flight.stores.backoff(failed + 4));
+                let mut own = in_flight.table();
                 if !own.owes() {
                     own.is_settling = false;
                     return;
@@ -50,26 +50,26 @@ impl Runtime {
     /// Raises the floors that can be raised for omitted witnesses, and writes the commit witnesses
     /// that cannot wait.
     async fn raise_for_owed(&self) -> Result<(), StoreError> {
-        let due = self.own().due();
+        let due = self.table().due();
         for due in due {
-            self.raise_at(due.store, due.replica.as_ref(), due.last).await?;
-            self.own().settle(&due);
-            self.stats.add(Counted::FloorStood, due.count);
+            self.stores.raise_at(due.store, due.replica.as_ref(), due.last).await?;
+            self.table().settle(&due);
+            self.stores.stats.add(Counted::FloorStood, due.count);
         }
         let (origin, late) = {
-            let own = self.own();
-            (own.origin(), own.owed_since(self.world.elapsed().saturating_sub(OWED_FOR)))
+            let own = self.table();
+            (own.origin(), own.owed_since(self.stores.world.elapsed().saturating_sub(OWED_FOR)))
         };
         let mut places: BTreeMap<(usize, Option<Name>), Late> = BTreeMap::new();
         for (sequence, owed) in late {
             let late = places.entry((owed.store, owed.replica)).or_default();
-            self.own().tries(origin, sequence);
+            self.table().tries(origin, sequence);
             late.sequences.push(sequence);
             late.writes.extend(owed.writes.iter().cloned());
         }
         for ((store, replica), late) in places {
-            self.write_records(store, replica, late.writes).await?;
-            let mut own = self.own();
+            self.stores.write_records(store, replica, late.writes).await?;
+            let mut own = self.table();
             for sequence in late.sequences {
                 own.has_written(origin, sequence);
             }

@@ -99,7 +99,7 @@ pub(crate) struct Sums {
 }
 
 /// This origin's transactions.
-pub(crate) struct Own {
+pub(crate) struct Table {
     pub(crate) origin: Origin,
     next: u64,
     open: BTreeMap<u64, Entry>,
@@ -121,7 +121,7 @@ pub(crate) struct Own {
     pub(crate) is_spent: bool,
 }
 
-impl Own {
+impl Table {
     pub(crate) fn new(origin: Origin) -> Self {
         Self {
             origin,
@@ -400,13 +400,13 @@ mod tests {
     }
 
     /// Returns the last transaction and the count of each floor that is due.
-    fn due(own: &Own) -> Vec<(u64, u64)> {
+    fn due(own: &Table) -> Vec<(u64, u64)> {
         own.due().iter().map(|due| (due.last.sequence, due.count)).collect()
     }
 
     #[test]
     fn a_floor_is_due_as_far_as_all_before_it_are_over() {
-        let mut own = Own::new(Origin(1));
+        let mut own = Table::new(Origin(1));
         let ids = [(); 4].map(|()| own.allocate(Duration::ZERO));
         own.over(ids[1], owing("r1"));
         assert_eq!((due(&own), own.owes()), (vec![], true), "the first one runs still");
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn no_floor_is_raised_over_what_is_witnessed_otherwise_or_elsewhere() {
         for other in [Left { witnesses: [STORE].into(), ..Left::default() }, owing("r2")] {
-            let mut own = Own::new(Origin(1));
+            let mut own = Table::new(Origin(1));
             let ids = [(); 3].map(|()| own.allocate(Duration::ZERO));
             own.over(ids[0], owing("r1"));
             own.over(ids[1], other);
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn what_was_written_after_all_is_no_more_owed() {
-        let mut own = Own::new(Origin(1));
+        let mut own = Table::new(Origin(1));
         let (running, id) = (own.allocate(Duration::ZERO), own.allocate(Duration::ZERO));
         own.over(id, owing("r1"));
         assert!(own.is_left_out(id) && !own.is_left_out(running));
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn what_was_written_after_all_keeps_no_floor_down() {
-        let mut own = Own::new(Origin(1));
+        let mut own = Table::new(Origin(1));
         let ids = [(); 3].map(|()| own.allocate(Duration::ZERO));
         for id in &ids[..2] {
             own.over(*id, owing("r1"));
@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     fn sums_say_how_much_is_left_and_since_when() {
-        let mut own = Own::new(Origin(1));
+        let mut own = Table::new(Origin(1));
         let at = Duration::from_secs;
         let ids = [1, 2, 3].map(|second| own.allocate(at(second)));
         own.over(ids[1], Left { rows: [0, 1].into(), ..Left::default() });

@@ -11,12 +11,12 @@ use mingle_store::{
 use serde::{Deserialize, Serialize};
 
 use crate::api::error::Error;
+use crate::execute::execution::Execution;
 use crate::execute::helper::{Helped, Helper};
-use crate::execute::transaction::Execution;
 use crate::protocol::commit_witness;
 use crate::protocol::intent::{Unreadable, Witness, decode, encode, write_parts};
+use crate::recovery::Recovery;
 use crate::recovery::sweeper::Swept;
-use crate::runtime::Runtime;
 use crate::stores::records::{is_visible, read_parts, unreadable, visible_reads};
 
 /// The number of tries to leave a commit witness in the place of an abandoned part.
@@ -51,23 +51,22 @@ struct Kept {
     at: Time,
 }
 
-impl Runtime {
+impl Recovery {
     /// Tries a parked transaction once more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Misuse`] if no unfinished transaction has this id; [`Error::Parked`] if a store
-    /// still refuses it; otherwise if a store fails.
-    pub async fn retry(&self, id: TransactionId) -> Result<(), Error> {
+    pub(crate) async fn retry(&self, id: TransactionId) -> Result<(), Error> {
         let place = self.place_of(id).await?;
-        let deadline = self.world.elapsed() + self.settings.deadline;
+        let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         let helper =
             Helper { replica: None, chain: Vec::new(), deadline, insists: true, pushes: false };
-        match self.help(id, &place, helper).await? {
+        match self.executor.help(id, &place, helper).await? {
             Helped::Finished | Helped::Over => {}
             Helped::NotFound => return Err(none_called(id)),
             Helped::Busy => {
-                return Err(Error::Waiting { store: place, id, deadline: self.settings.deadline });
+                return Err(Error::Waiting {
+                    store: place,
+                    id,
+                    deadline: self.stores.settings.deadline,
+                });
             }
         }
         // Its records are cleaned up.
@@ -76,52 +75,47 @@ impl Runtime {
 
     /// Ends a parked transaction: the parts that have committed stay, the others never run, and no
     /// transaction waits for them any more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Misuse`] if no parked transaction has this id; otherwise if a store fails: then the
-    /// call may be repeated.
-    pub async fn abandon(&self, id: TransactionId, because: &str) -> Result<Abandoned, Error> {
+    pub(crate) async fn abandon(
+        &self,
+        id: TransactionId,
+        because: &str,
+    ) -> Result<Abandoned, Error> {
         let place = self.place_of(id).await?;
-        let found = self.intent_and_mark(id, &place).await.map_err(Error::Store)?;
+        let found = self.executor.intent_and_mark(id, &place).await.map_err(Error::Store)?;
         let Some((intent, Some(parked))) = found else {
             return Err(Error::Misuse(format!(
                 "transaction {id} is not parked: only one that a store has refused can be abandoned"
             )));
         };
-        let execution = self.resumed(id, &place, intent).await?;
+        let execution = self.executor.resumed(id, &place, intent).await?;
         let missing = self.missing_of(id, &execution).await?;
-        let names: Vec<Name> = missing.iter().map(|store| self.name_at(*store)).collect();
+        let names: Vec<Name> = missing.iter().map(|store| self.stores.name_at(*store)).collect();
         let kept = Kept {
             transaction: execution.plan.name.clone(),
             missing: names,
             parked,
             because: because.to_owned(),
-            at: self.world.now(),
+            at: self.stores.world.now(),
         };
-        let store = self.store_called(&place).ok_or_else(|| none_called(id))?;
+        let store = self.stores.store_called(&place).ok_or_else(|| none_called(id))?;
         let writes = write_parts(RecordKind::Abandoned, id, &encode(&kept));
-        self.write_records(store, None, writes).await.map_err(Error::Store)?;
+        self.stores.write_records(store, None, writes).await.map_err(Error::Store)?;
         // The last part first: a process that continues the transaction meanwhile finds the mark
         // before a part that depends on one that never ran.
         for missing in missing.into_iter().rev() {
             self.take_for_done(&execution, id, missing).await?;
         }
         let mark = Write::Discard(RecordKey::of(RecordKind::Parked, id, 0));
-        self.write_records(store, None, vec![mark]).await.map_err(Error::Store)?;
+        self.stores.write_records(store, None, vec![mark]).await.map_err(Error::Store)?;
         tracing::warn!(%id, transaction = %kept.transaction, because, "a transaction was abandoned");
         self.recover_own(false, &mut Swept::default()).await.map_err(Error::Store)?;
         Ok(abandoned(id, place, kept))
     }
 
     /// Returns the transactions that were abandoned, at all stores.
-    ///
-    /// # Errors
-    ///
-    /// If a store fails.
-    pub async fn abandoned(&self) -> Result<Vec<Abandoned>, Error> {
+    pub(crate) async fn abandoned(&self) -> Result<Vec<Abandoned>, Error> {
         let mut found = Vec::new();
-        for store in 0..self.stores.len() {
+        for store in 0..self.stores.all.len() {
             found.extend(self.abandoned_at(store).await?);
         }
         Ok(found)
@@ -131,24 +125,25 @@ impl Runtime {
     pub(crate) async fn abandoned_at(&self, store: usize) -> Result<Vec<Abandoned>, Error> {
         let mut found = Vec::new();
         let kind = RecordKind::Abandoned;
-        let records = self.all_records(store, None, kind, None).await.map_err(Error::Store)?;
+        let records =
+            self.stores.all_records(store, None, kind, None).await.map_err(Error::Store)?;
         for (key, first) in records {
             let Some((id, 0)) = key.transaction() else { continue };
             let session = StoreSession::default();
-            let begun = self.stores[store].begin(&session).await;
+            let begun = self.stores.all[store].begin(&session).await;
             let mut transaction = begun.map_err(Error::Store)?;
             let bytes = read_parts(&mut *transaction, kind, id, 0, &first).await?;
             let kept: Kept = decode(&bytes).map_err(|Unreadable| unreadable("abandonment", id))?;
-            found.push(abandoned(id, self.name_at(store), kept));
+            found.push(abandoned(id, self.stores.name_at(store), kept));
         }
         Ok(found)
     }
 
     /// Returns the store that holds a transaction's intent.
     async fn place_of(&self, id: TransactionId) -> Result<Name, Error> {
-        for store in 0..self.stores.len() {
-            let place = self.name_at(store);
-            if self.intent_and_mark(id, &place).await.map_err(Error::Store)?.is_some() {
+        for store in 0..self.stores.all.len() {
+            let place = self.stores.name_at(store);
+            if self.executor.intent_and_mark(id, &place).await.map_err(Error::Store)?.is_some() {
                 return Ok(place);
             }
         }
@@ -166,10 +161,11 @@ impl Runtime {
         let last = execution.last_witnessed().map_or(0, |last| last + 1);
         let mut missing = Vec::new();
         for phase in execution.plan.phases.get(first + 1..last).unwrap_or_default() {
-            let store = execution.store_name(phase).and_then(|name| self.store_called(&name));
+            let store =
+                execution.store_name(phase).and_then(|name| self.stores.store_called(&name));
             let Some(store) = store else { continue };
             let replica = self.home_at(execution, store);
-            let answers = self.read_records(store, replica, &visible_reads(id)).await;
+            let answers = self.stores.read_records(store, replica, &visible_reads(id)).await;
             if !is_visible(id, &answers.map_err(Error::Store)?) {
                 missing.push(store);
             }
@@ -179,7 +175,7 @@ impl Runtime {
 
     /// Returns the replica at which a transaction's phases run at a store, if it keeps to one.
     fn home_at(&self, execution: &Execution, store: usize) -> Option<Name> {
-        self.replica_at(store, execution.home.as_ref())
+        self.stores.replica_at(store, execution.home.as_ref())
     }
 
     /// Leaves a commit witness in the place of a part that never runs, unless it has run.
@@ -193,7 +189,8 @@ impl Runtime {
             StoreSession { replica: self.home_at(execution, store), ..StoreSession::default() };
         let mut attempts = 0;
         loop {
-            let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+            let mut transaction =
+                self.stores.all[store].begin(&session).await.map_err(Error::Store)?;
             let reads = visible_reads(id);
             let answers = transaction.read(&reads).await.map_err(Error::Store)?;
             let answers: Vec<Data> = answers.into_iter().map(|answer| answer.data).collect();
@@ -206,7 +203,7 @@ impl Runtime {
                 Ok(_) => return Ok(()),
                 Err(StoreError::Conflict | StoreError::Unknown { .. }) if attempts < TRIES_MAX => {
                     attempts += 1;
-                    self.world.sleep(self.backoff(attempts)).await;
+                    self.stores.world.sleep(self.stores.backoff(attempts)).await;
                 }
                 Err(error) => return Err(Error::Store(error)),
             }

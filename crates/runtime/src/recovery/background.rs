@@ -4,28 +4,28 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::mutants::Planted;
+use crate::recovery::Recovery;
 use crate::recovery::sweeper::Swept;
-use crate::runtime::Runtime;
 
-impl Runtime {
+impl Recovery {
     /// Starts the periodic sweeps for records that other origins have left, for as long as the
     /// runtime exists.
-    pub fn start_sweeps(self: &Arc<Self>) {
-        if self.planted == Planted::NobodyHelps {
+    pub(crate) fn start_sweeps(self: &Arc<Self>) {
+        if self.stores.planted == Planted::NobodyHelps {
             return;
         }
         // Signs of life have a task of their own: a sweep may take long.
-        self.now_and_then(|runtime| async move {
-            runtime.beat().await;
-            let ended = runtime.end_lease().await;
-            runtime.note_failed("removing the sign of life", &ended);
+        self.now_and_then(|recovery| async move {
+            recovery.in_flight.beat().await;
+            let ended = recovery.in_flight.end_lease().await;
+            recovery.stores.note_failed("removing the sign of life", &ended);
         });
-        self.now_and_then(|runtime| async move {
+        self.now_and_then(|recovery| async move {
             // Failed steps are tried again next time.
-            let recovered = runtime.recover_own(false, &mut Swept::default()).await;
-            runtime.note_failed("finishing what is parked", &recovered);
-            let swept = runtime.sweep_now(false, false).await;
-            runtime.note_failed("looking for what others have left", &swept);
+            let recovered = recovery.recover_own(false, &mut Swept::default()).await;
+            recovery.stores.note_failed("finishing what is parked", &recovered);
+            let swept = recovery.sweep_now(false, false).await;
+            recovery.stores.note_failed("looking for what others have left", &swept);
         });
     }
 
@@ -34,13 +34,14 @@ impl Runtime {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (me, world, every) = (self.me.clone(), self.world.clone(), self.settings.sweep_every);
-        self.world.spawn(Box::pin(async move {
+        let (me, world, every) =
+            (self.me.clone(), self.stores.world.clone(), self.stores.settings.sweep_every);
+        self.stores.world.spawn(Box::pin(async move {
             loop {
                 let parts = 768 + (world.random() % 512) as u32;
                 world.sleep(every * parts / 1024).await;
-                let Some(runtime) = me.upgrade() else { return };
-                work(runtime).await;
+                let Some(recovery) = me.upgrade() else { return };
+                work(recovery).await;
             }
         }));
     }

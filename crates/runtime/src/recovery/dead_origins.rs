@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use mingle_model::Origin;
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind};
 
-use crate::runtime::Runtime;
+use crate::recovery::Recovery;
 
 /// Signs of life of other origins.
 #[derive(Default)]
@@ -17,17 +17,17 @@ pub(crate) struct Watched {
     pub(crate) leases: BTreeMap<Origin, (Vec<Option<Bytes>>, Duration)>,
 }
 
-impl Runtime {
+impl Recovery {
     /// True if an origin has given no sign of life for a lease at any store that answers.
     pub(crate) async fn is_dead(&self, origin: Origin) -> bool {
         let read = [Read::Record(RecordKey::of_origin(RecordKind::Lease, origin))];
-        let asked = (0..self.stores.len())
-            .map(|store| self.at_most_a_third(self.read_records(store, None, &read)));
+        let asked = (0..self.stores.all.len())
+            .map(|store| self.stores.at_most_a_third(self.stores.read_records(store, None, &read)));
         let answers = join_all(asked).await;
         if answers.iter().all(Option::is_none) {
             return false;
         }
-        let now = self.world.elapsed();
+        let now = self.stores.world.elapsed();
         let mut watched = self.watched();
         let none = || (vec![None; answers.len()], now);
         let (last, since) = watched.leases.entry(origin).or_insert_with(none);
@@ -40,7 +40,7 @@ impl Runtime {
                 (*last, *since) = (sign, now);
             }
         }
-        now.saturating_sub(*since) >= self.settings.lease
+        now.saturating_sub(*since) >= self.stores.settings.lease
     }
 
     pub(crate) fn watched(&self) -> MutexGuard<'_, Watched> {

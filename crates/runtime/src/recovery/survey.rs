@@ -16,8 +16,8 @@ use mingle_store::{Bytes, RecordKind, StoreError};
 
 use crate::api::error::Error;
 use crate::in_flight::table::Left;
+use crate::recovery::Recovery;
 use crate::recovery::abandon::Abandoned;
-use crate::runtime::Runtime;
 
 /// A transaction that is not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,12 +143,12 @@ struct Told {
     fenced: BTreeSet<Origin>,
 }
 
-impl Runtime {
+impl Recovery {
     /// The transactions that this process has begun and not cleaned up.
-    pub fn backlog(&self) -> Backlog {
-        let now = self.world.elapsed();
-        let sums = self.own().sums();
-        let named = |store: &usize| self.name_at(*store);
+    pub(crate) fn backlog(&self) -> Backlog {
+        let now = self.stores.world.elapsed();
+        let sums = self.in_flight.table().sums();
+        let named = |store: &usize| self.stores.name_at(*store);
         let age = |since: &Duration| now.saturating_sub(*since);
         Backlog {
             open: sums.open,
@@ -161,11 +161,7 @@ impl Runtime {
     }
 
     /// The transactions of all origins that are not finished.
-    ///
-    /// # Errors
-    ///
-    /// When a store fails. [`Runtime::left_behind`] still returns the answers of the other stores.
-    pub async fn unfinished(&self) -> Result<Vec<Unfinished>, Error> {
+    pub(crate) async fn unfinished(&self) -> Result<Vec<Unfinished>, Error> {
         let found = self.left_behind().await?;
         match found.unreachable.into_iter().next() {
             Some(unreachable) => Err(Error::Store(unreachable.error)),
@@ -175,13 +171,9 @@ impl Runtime {
 
     /// The unfinished and abandoned transactions at all stores that answer, and
     /// the stores that do not answer.
-    ///
-    /// # Errors
-    ///
-    /// When a store returns a record that cannot be read.
-    pub async fn left_behind(&self) -> Result<Found, Error> {
+    pub(crate) async fn left_behind(&self) -> Result<Found, Error> {
         let asked = self.all_places().into_iter().map(|(store, replica)| async move {
-            let keys = self.all_records(store, replica.as_ref(), RecordKind::Intent, None);
+            let keys = self.stores.all_records(store, replica.as_ref(), RecordKind::Intent, None);
             let keys = self.in_time((store, replica.as_ref()), keys).await;
             (store, replica, keys)
         });
@@ -196,7 +188,7 @@ impl Runtime {
                     }
                 }
                 Err(error) => {
-                    let store = self.name_at(store);
+                    let store = self.stores.name_at(store);
                     found.unreachable.push(Unreachable { store, replica, error });
                 }
             }
@@ -206,8 +198,8 @@ impl Runtime {
         for (id, store) in ids {
             found.unfinished.extend(self.described(id, store, &away).await?);
         }
-        for store in 0..self.stores.len() {
-            if !away.contains(&self.name_at(store)) {
+        for store in 0..self.stores.all.len() {
+            if !away.contains(&self.stores.name_at(store)) {
                 found.abandoned.extend(self.abandoned_at(store).await?);
             }
         }
@@ -220,19 +212,19 @@ impl Runtime {
         store: usize,
         away: &BTreeSet<Name>,
     ) -> Result<Option<Unfinished>, Error> {
-        let place = self.name_at(store);
+        let place = self.stores.name_at(store);
         let Some((intent, parked)) =
-            self.intent_and_mark(id, &place).await.map_err(Error::Store)?
+            self.executor.intent_and_mark(id, &place).await.map_err(Error::Store)?
         else {
             return Ok(None);
         };
         let (transaction, since) = (intent.transaction.clone(), intent.now);
         let principal = intent.principal.clone();
         let mut left = Left::default();
-        self.leaves(id, &place, &mut left).await.map_err(Error::Store)?;
+        self.executor.leaves(id, &place, &mut left).await.map_err(Error::Store)?;
         let (mut missing, mut unanswered) = (Vec::new(), Vec::new());
         for witness in left.witnesses {
-            let name = self.name_at(witness);
+            let name = self.stores.name_at(witness);
             if away.contains(&name) {
                 unanswered.push(name);
             } else if !self.is_witnessed_anywhere(id, witness).await.map_err(Error::Store)? {
@@ -250,13 +242,13 @@ impl Runtime {
 
     /// Asks every replica of every store for its records. Leases are read twice, since only a
     /// lease that changes shows that its process lives: this takes a little longer than the time between two renewals.
-    pub async fn survey(&self) -> Survey {
+    pub(crate) async fn survey(&self) -> Survey {
         let places = self.all_places();
         let asked = places.iter().map(|(store, replica)| async move {
-            let began = self.world.elapsed();
+            let began = self.stores.world.elapsed();
             let told =
                 self.in_time((*store, replica.as_ref()), self.told(*store, replica.as_ref())).await;
-            (told, self.world.elapsed().saturating_sub(began))
+            (told, self.stores.world.elapsed().saturating_sub(began))
         });
         let answers = join_all(asked).await;
         let has_leases = |(told, _): &(Result<Told, StoreError>, _)| {
@@ -264,7 +256,7 @@ impl Runtime {
         };
         let mut later: Vec<BTreeMap<Origin, Bytes>> = vec![BTreeMap::new(); places.len()];
         if answers.iter().any(has_leases) {
-            self.world.sleep(self.settings.sweep_every * 3 / 2).await;
+            self.stores.world.sleep(self.stores.settings.sweep_every * 3 / 2).await;
             let asked = places.iter().map(|(store, replica)| async move {
                 let leases = self.leases(*store, replica.as_ref());
                 self.in_time((*store, replica.as_ref()), leases).await.unwrap_or_default()
@@ -273,9 +265,9 @@ impl Runtime {
         }
         let processes = self.processes(&places, &answers, &later);
         let all = places.into_iter().zip(answers).map(|((store, replica), (told, took))| Place {
-            store: self.name_at(store),
+            store: self.stores.name_at(store),
             replica,
-            level: self.stores[store].capabilities().level,
+            level: self.stores.all[store].capabilities().level,
             took,
             holds: told.map(|told| told.holdings),
         });
@@ -306,7 +298,7 @@ impl Runtime {
                 process.parked = process.parked.max(told.parked.get(&origin).copied().unwrap_or(0));
                 process.is_fenced |= told.fenced.contains(&origin);
                 if let Some(first) = told.leases.get(&origin) {
-                    let name = self.name_at(*store);
+                    let name = self.stores.name_at(*store);
                     if !process.leases.contains(&name) {
                         process.leases.push(name);
                     }
@@ -323,26 +315,26 @@ impl Runtime {
 
     async fn told(&self, store: usize, replica: Option<&Name>) -> Result<Told, StoreError> {
         let mut told = Told::default();
-        for (key, _) in self.all_records(store, replica, RecordKind::Intent, None).await? {
+        for (key, _) in self.stores.all_records(store, replica, RecordKind::Intent, None).await? {
             if let Some((id, 0)) = key.transaction() {
                 told.intents.entry(id.origin).or_default().insert(id.sequence);
                 told.holdings.intents += 1;
             }
         }
-        for (key, _) in self.all_records(store, replica, RecordKind::Witness, None).await? {
+        for (key, _) in self.stores.all_records(store, replica, RecordKind::Witness, None).await? {
             told.holdings.witnesses += usize::from(matches!(key.transaction(), Some((_, 0))));
         }
-        for (key, _) in self.all_records(store, replica, RecordKind::Parked, None).await? {
+        for (key, _) in self.stores.all_records(store, replica, RecordKind::Parked, None).await? {
             if let Some((id, 0)) = key.transaction() {
                 *told.parked.entry(id.origin).or_default() += 1;
                 told.holdings.parked += 1;
             }
         }
-        for (key, _) in self.all_records(store, replica, RecordKind::Fence, None).await? {
+        for (key, _) in self.stores.all_records(store, replica, RecordKind::Fence, None).await? {
             told.fenced.extend(key.origin());
         }
         told.leases = self.leases(store, replica).await?;
-        told.holdings.rows = self.all_rows(store, replica, None).await?.len();
+        told.holdings.rows = self.stores.all_rows(store, replica, None).await?.len();
         Ok(told)
     }
 
@@ -351,14 +343,15 @@ impl Runtime {
         store: usize,
         replica: Option<&Name>,
     ) -> Result<BTreeMap<Origin, Bytes>, StoreError> {
-        let leases = self.all_records(store, replica, RecordKind::Lease, None).await?;
+        let leases = self.stores.all_records(store, replica, RecordKind::Lease, None).await?;
         Ok(leases.into_iter().filter_map(|(key, sign)| Some((key.origin()?, sign))).collect())
     }
 
     /// Every replica of every store.
     fn all_places(&self) -> Vec<(usize, Option<Name>)> {
-        let of = |store| self.replicas(store).into_iter().map(move |replica| (store, replica));
-        (0..self.stores.len()).flat_map(of).collect()
+        let of =
+            |store| self.stores.replicas(store).into_iter().map(move |replica| (store, replica));
+        (0..self.stores.all.len()).flat_map(of).collect()
     }
 
     /// A store's answer, if it comes within the deadline of a call.
@@ -367,9 +360,10 @@ impl Runtime {
         (store, replica): (usize, Option<&Name>),
         asking: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let since = self.world.elapsed();
-        let answer = self.by(since.saturating_add(self.settings.deadline), asking).await;
-        answer.unwrap_or_else(|| Err(self.silent(store, replica, since)))
+        let since = self.stores.world.elapsed();
+        let answer =
+            self.stores.by(since.saturating_add(self.stores.settings.deadline), asking).await;
+        answer.unwrap_or_else(|| Err(self.stores.silent(store, replica, since)))
     }
 }
 

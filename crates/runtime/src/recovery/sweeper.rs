@@ -16,7 +16,7 @@ use crate::execute::helper::{Helped, Helper};
 use crate::in_flight::table::Left;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
-use crate::runtime::Runtime;
+use crate::recovery::Recovery;
 use crate::stores::records::{is_visible, visible_reads};
 
 /// The result of a sweep.
@@ -42,24 +42,16 @@ struct Trace {
     rows: BTreeMap<usize, Vec<WitnessRow>>,
 }
 
-impl Runtime {
+impl Recovery {
     /// Finds the records of other origins, finishes their transactions, and cleans up.
     /// `assumes_dead` waits for no lease; use it only if no other process is there.
-    ///
-    /// # Errors
-    ///
-    /// If a store fails.
-    pub async fn sweep(&self, assumes_dead: bool) -> Result<Swept, Error> {
+    pub(crate) async fn sweep(&self, assumes_dead: bool) -> Result<Swept, Error> {
         self.sweep_now(assumes_dead, false).await.map_err(Error::Store)
     }
 
     /// Sweeps as [`Runtime::sweep`] without waiting for leases, and tries parked transactions once
     /// more, this runtime's own as well.
-    ///
-    /// # Errors
-    ///
-    /// If a store fails.
-    pub async fn recover_all(&self) -> Result<Swept, Error> {
+    pub(crate) async fn recover_all(&self) -> Result<Swept, Error> {
         let mut swept = self.sweep_now(true, true).await.map_err(Error::Store)?;
         self.recover_own(true, &mut swept).await.map_err(Error::Store)?;
         Ok(swept)
@@ -71,22 +63,22 @@ impl Runtime {
         insists: bool,
         swept: &mut Swept,
     ) -> Result<(), StoreError> {
-        if !self.own().has_parked() {
+        if !self.in_flight.table().has_parked() {
             return Ok(());
         }
-        let own = self.own().origin();
-        let deadline = self.world.elapsed() + self.settings.deadline;
+        let own = self.in_flight.table().origin();
+        let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         for (id, place) in self.intents_of(own).await.0 {
-            let Some(mut left) = self.own().parked(id) else { continue };
+            let Some(mut left) = self.in_flight.table().parked(id) else { continue };
             let helper =
                 Helper { replica: None, chain: Vec::new(), deadline, insists, pushes: false };
-            match self.help(id, &place, helper).await {
+            match self.executor.help(id, &place, helper).await {
                 Ok(Helped::Finished) => {
-                    self.leaves(id, &place, &mut left).await?;
-                    self.is_over(id, left);
+                    self.executor.leaves(id, &place, &mut left).await?;
+                    self.in_flight.is_over(id, left);
                     swept.finished.push(id);
                 }
-                Ok(Helped::Over) => self.is_over(id, Left::default()),
+                Ok(Helped::Over) => self.in_flight.is_over(id, Left::default()),
                 Ok(_) => {}
                 Err(error) => swept.left.push((id, error.to_string())),
             }
@@ -98,9 +90,9 @@ impl Runtime {
     /// are several) or its floor.
     async fn is_witnessed(&self, id: TransactionId, store: usize) -> Result<bool, StoreError> {
         let mut copy: Option<Bytes> = None;
-        for replica in self.replicas(store) {
+        for replica in self.stores.replicas(store) {
             let reads = visible_reads(id);
-            let answers = self.read_records(store, replica, &reads).await?;
+            let answers = self.stores.read_records(store, replica, &reads).await?;
             if !is_visible(id, &answers) {
                 return Ok(false);
             }
@@ -120,9 +112,9 @@ impl Runtime {
         id: TransactionId,
         store: usize,
     ) -> Result<bool, StoreError> {
-        for replica in self.replicas(store) {
+        for replica in self.stores.replicas(store) {
             let reads = visible_reads(id);
-            let answers = self.read_records(store, replica, &reads).await?;
+            let answers = self.stores.read_records(store, replica, &reads).await?;
             if is_visible(id, &answers) {
                 return Ok(true);
             }
@@ -137,7 +129,7 @@ impl Runtime {
     ) -> Result<Swept, StoreError> {
         let mut swept = Swept::default();
         let traces = self.traces().await?;
-        let own = self.own().origin();
+        let own = self.in_flight.table().origin();
         let mut dead = Vec::new();
         for (origin, trace) in traces {
             let rest = self.drop_garbage(origin, trace).await?;
@@ -172,7 +164,7 @@ impl Runtime {
     async fn traces(&self) -> Result<BTreeMap<Origin, Trace>, StoreError> {
         let mut traces: BTreeMap<Origin, Trace> = BTreeMap::new();
         let (mut answered, mut failed) = (false, None);
-        for store in 0..self.stores.len() {
+        for store in 0..self.stores.all.len() {
             match self.traces_at(store, &mut traces).await {
                 Ok(()) => answered = true,
                 Err(error) => failed = Some(error),
@@ -191,13 +183,13 @@ impl Runtime {
         traces: &mut BTreeMap<Origin, Trace>,
     ) -> Result<(), StoreError> {
         for kind in TRACES {
-            for (key, _) in self.all_records(store, None, kind, None).await? {
+            for (key, _) in self.stores.all_records(store, None, kind, None).await? {
                 if let Some(origin) = key.origin() {
                     traces.entry(origin).or_default().records.insert((store, key));
                 }
             }
         }
-        for row in self.all_rows(store, None, None).await? {
+        for row in self.stores.all_rows(store, None, None).await? {
             let trace = traces.entry(row.id.origin).or_default();
             trace.rows.entry(store).or_default().push(row);
         }
@@ -208,8 +200,8 @@ impl Runtime {
     /// have visited the store of the row: rows are passed on.
     async fn is_over_at(&self, row: &WitnessRow) -> Result<bool, StoreError> {
         for name in &row.stores {
-            let Some(store) = self.store_called(name) else { return Ok(false) };
-            if self.floor_at(store, row.id.origin).await? < row.id.sequence {
+            let Some(store) = self.stores.store_called(name) else { return Ok(false) };
+            if self.stores.floor_at(store, row.id.origin).await? < row.id.sequence {
                 return Ok(false);
             }
         }
@@ -220,17 +212,17 @@ impl Runtime {
     /// Returns the rest.
     async fn drop_garbage(&self, origin: Origin, trace: Trace) -> Result<Trace, StoreError> {
         let mut rest = Trace::default();
-        if self.planted == Planted::NothingDeleted {
+        if self.stores.planted == Planted::NothingDeleted {
             return Ok(trace);
         }
-        for store in 0..self.stores.len() {
+        for store in 0..self.stores.all.len() {
             let records: Vec<&RecordKey> =
                 trace.records.iter().filter(|(at, _)| *at == store).map(|(_, key)| key).collect();
             let rows = trace.rows.get(&store).map(Vec::as_slice).unwrap_or_default();
             if records.is_empty() && rows.is_empty() {
                 continue;
             }
-            let floor = self.floor_at(store, origin).await?;
+            let floor = self.stores.floor_at(store, origin).await?;
             let mut writes = Vec::new();
             for key in records {
                 let is_below = match key.transaction() {
@@ -251,7 +243,7 @@ impl Runtime {
                     writes.push(Write::Forget(row.id));
                 }
             }
-            self.write_in_batches(store, writes).await?;
+            self.stores.write_in_batches(store, writes).await?;
         }
         Ok(rest)
     }
@@ -266,16 +258,17 @@ impl Runtime {
         // Any process can finish these transactions at any time. Clean-up demands more: all of them
         // must be known, and no new one may follow.
         let fenced = self.is_fenced(origin).await;
-        let is_fenced = self.planted == Planted::SweepWithoutFence || matches!(fenced, Ok(true));
+        let is_fenced =
+            self.stores.planted == Planted::SweepWithoutFence || matches!(fenced, Ok(true));
         let (intents, is_all) = self.intents_of(origin).await;
-        let deadline = self.world.elapsed() + self.settings.deadline;
+        let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         let mut is_finished = is_all;
         for (id, place) in &intents {
             let helper =
                 Helper { replica: None, chain: Vec::new(), deadline, insists, pushes: false };
-            match self.help(*id, place, helper).await {
+            match self.executor.help(*id, place, helper).await {
                 Ok(Helped::Finished) => {
-                    self.stats.count(Counted::Swept);
+                    self.stores.stats.count(Counted::Swept);
                     swept.finished.push(*id);
                 }
                 Ok(Helped::Over | Helped::NotFound) => {}
@@ -289,7 +282,7 @@ impl Runtime {
         fenced?;
         for (id, place) in &intents {
             let mut left = Left::default();
-            self.leaves(*id, place, &mut left).await?;
+            self.executor.leaves(*id, place, &mut left).await?;
             for store in left.witnesses {
                 is_finished = is_finished && self.is_witnessed(*id, store).await?;
             }
@@ -297,18 +290,18 @@ impl Runtime {
         if !is_fenced || !is_finished || !self.is_seen(origin).await? {
             return Ok(false);
         }
-        if self.planted == Planted::FloorAfterDeletion {
+        if self.stores.planted == Planted::FloorAfterDeletion {
             self.delete_all(origin).await?;
         }
         let last = TransactionId { origin, sequence: u64::MAX };
-        let all: BTreeSet<usize> = (0..self.stores.len()).collect();
+        let all: BTreeSet<usize> = (0..self.stores.all.len()).collect();
         for store in &all {
-            self.raise_at(*store, None, last).await?;
+            self.stores.raise_at(*store, None, last).await?;
         }
-        if !self.is_raised(last, &all).await? {
+        if !self.stores.is_raised(last, &all).await? {
             return Ok(false);
         }
-        if self.planted != Planted::NothingDeleted {
+        if self.stores.planted != Planted::NothingDeleted {
             self.delete_all(origin).await?;
         }
         Ok(true)
@@ -318,16 +311,16 @@ impl Runtime {
     async fn is_fenced(&self, origin: Origin) -> Result<bool, StoreError> {
         let key = RecordKey::of_origin(RecordKind::Fence, origin);
         let mut is_everywhere = true;
-        for store in 0..self.stores.len() {
-            if self.floor_at(store, origin).await? == u64::MAX {
+        for store in 0..self.stores.all.len() {
+            if self.stores.floor_at(store, origin).await? == u64::MAX {
                 // An earlier sweep got this far. A fence would be garbage there.
                 continue;
             }
             let write = Write::Record(key.clone(), Bytes::from([1].as_slice()));
-            self.write_records(store, None, vec![write]).await?;
-            for replica in self.replicas(store) {
+            self.stores.write_records(store, None, vec![write]).await?;
+            for replica in self.stores.replicas(store) {
                 let read = [Read::Record(key.clone())];
-                let answers = self.read_records(store, replica, &read).await?;
+                let answers = self.stores.read_records(store, replica, &read).await?;
                 is_everywhere &= matches!(answers.first(), Some(Data::Record(Some(_))));
             }
         }
@@ -338,14 +331,15 @@ impl Runtime {
     /// (they are not if a store is away).
     async fn intents_of(&self, origin: Origin) -> (BTreeMap<TransactionId, Name>, bool) {
         let (mut intents, mut is_all) = (BTreeMap::new(), true);
-        for store in 0..self.stores.len() {
-            for replica in self.replicas(store) {
+        for store in 0..self.stores.all.len() {
+            for replica in self.stores.replicas(store) {
                 let kind = RecordKind::Intent;
-                let found = self.all_records(store, replica.as_ref(), kind, Some(origin)).await;
+                let found =
+                    self.stores.all_records(store, replica.as_ref(), kind, Some(origin)).await;
                 is_all &= found.is_ok();
                 let found = found.unwrap_or_default();
                 let ids = found.iter().filter_map(|(key, _)| key.transaction());
-                intents.extend(ids.map(|(id, _)| (id, self.name_at(store))));
+                intents.extend(ids.map(|(id, _)| (id, self.stores.name_at(store))));
             }
         }
         (intents, is_all)
@@ -353,12 +347,12 @@ impl Runtime {
 
     /// True if every replica has the stamps that an origin's rows say its sessions had seen.
     async fn is_seen(&self, origin: Origin) -> Result<bool, StoreError> {
-        for store in 0..self.stores.len() {
-            for replica in self.replicas(store) {
-                for row in self.all_rows(store, replica.as_ref(), Some(origin)).await? {
+        for store in 0..self.stores.all.len() {
+            for replica in self.stores.replicas(store) {
+                for row in self.stores.all_rows(store, replica.as_ref(), Some(origin)).await? {
                     for (place, stamp) in &row.seen {
-                        let Some(at) = self.store_called(place) else { continue };
-                        let everywhere = self.stores[at].everywhere().await?;
+                        let Some(at) = self.stores.store_called(place) else { continue };
+                        let everywhere = self.stores.all[at].everywhere().await?;
                         if !everywhere.covers(stamp) {
                             return Ok(false);
                         }
@@ -372,16 +366,16 @@ impl Runtime {
     /// Deletes all records of an origin except its floors; its intents last.
     async fn delete_all(&self, origin: Origin) -> Result<(), StoreError> {
         for kinds in [&TRACES[1..], &TRACES[..1]] {
-            for store in 0..self.stores.len() {
+            for store in 0..self.stores.all.len() {
                 let mut writes = Vec::new();
                 for kind in kinds {
-                    let records = self.all_records(store, None, *kind, Some(origin)).await?;
+                    let records = self.stores.all_records(store, None, *kind, Some(origin)).await?;
                     writes.extend(records.into_iter().map(|(key, _)| Write::Discard(key)));
                 }
-                let rows = self.all_rows(store, None, Some(origin)).await?;
+                let rows = self.stores.all_rows(store, None, Some(origin)).await?;
                 let ids: BTreeSet<TransactionId> = rows.iter().map(|row| row.id).collect();
                 writes.extend(ids.into_iter().map(Write::Forget));
-                self.write_in_batches(store, writes).await?;
+                self.stores.write_in_batches(store, writes).await?;
             }
         }
         Ok(())

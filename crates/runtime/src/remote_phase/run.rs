@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mingle_lang::split::Mutation;
 use mingle_lang::{Plan, Program};
 use mingle_model::Name;
 use mingle_store::{Admission, DataStore, StoreError, World};
@@ -12,16 +13,20 @@ use super::elsewhere::{Elsewhere, here};
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::api::settings::{BESIDE_INLINE_BYTES_MAX, BESIDE_KEPT_MAX, BESIDE_TRIES_MAX, Settings};
+use crate::execute::Executor;
 use crate::execute::attempt::Step;
+use crate::execute::execution::{Begun, Execution};
 use crate::execute::phase::{Control, Tries};
 use crate::execute::send_phase::wire::{After, Attempt, Attempted, End, Left};
-use crate::execute::transaction::{Begun, Execution};
+use crate::in_flight::InFlight;
+use crate::in_flight::table::Table;
 use crate::interpreter::instructions::visits;
 use crate::interpreter::machine::{Facts, Recorded};
+use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{ProgramHash, decode, encode};
-use crate::runtime::Runtime;
 use crate::stores::admission::check_attempt;
+use crate::stores::{Parts, Stores};
 
 /// Bytes that are no attempt at a phase of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +91,8 @@ impl Beside {
         })?;
         drop(turn);
         let plan = self.check(program, &attempt)?;
-        let runtime = self.runtime(program, &attempt);
-        Ok(encode(&self.attempt((&runtime, admission), program, plan, attempt).await))
+        let executor = self.executor(program, &attempt);
+        Ok(encode(&self.attempt((&executor, admission), program, plan, attempt).await))
     }
 
     fn check(&self, program: &Program, attempt: &Attempt) -> Result<Arc<Plan>, NoAttempt> {
@@ -119,8 +124,8 @@ impl Beside {
         Ok(plan.clone())
     }
 
-    /// Creates a runtime in which this store is the only reachable one.
-    fn runtime(&self, program: &Arc<Program>, attempt: &Attempt) -> Arc<Runtime> {
+    /// Creates an executor for which this store is the only reachable one.
+    fn executor(&self, program: &Arc<Program>, attempt: &Attempt) -> Arc<Executor> {
         let declared = program.checked.stores.iter().zip(&attempt.stores);
         let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
         for (declared, known) in declared {
@@ -147,22 +152,32 @@ impl Beside {
             tracking: bounds.tracking,
             ..self.settings.clone()
         };
-        let world = self.world.clone();
-        let runtime = Runtime::beside(program.clone(), stores, world, settings, attempt.lent);
+        let (mutation, planted, is_beside) = (Mutation::None, Planted::None, true);
+        let parts = Parts {
+            program: program.clone(),
+            stores,
+            world: self.world.clone(),
+            settings,
+            mutation,
+            planted,
+            is_beside,
+        };
+        let in_flight = InFlight::new(Stores::new(parts), Table::lent(attempt.lent));
+        let executor = Executor::new(in_flight);
         let now = self.world.elapsed();
-        let mut known = runtime.known();
+        let mut known = executor.stores.known();
         for (store, sent) in attempt.stores.iter().enumerate() {
             if let Some(everywhere) = sent.as_ref().and_then(|sent| sent.everywhere.clone()) {
                 known.note_everywhere(store, everywhere, now);
             }
             if program.checked.stores[store].name == attempt.store
-                && self.kept().contains(&runtime.hash)
+                && self.kept().contains(&executor.stores.hash)
             {
-                known.note_kept(store, runtime.hash);
+                known.note_kept(store, executor.stores.hash);
             }
         }
         drop(known);
-        runtime
+        executor
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, BTreeSet<ProgramHash>> {
@@ -171,44 +186,43 @@ impl Beside {
 
     async fn attempt(
         &self,
-        (runtime, admission): (&Runtime, Option<&dyn Admission>),
+        (executor, admission): (&Executor, Option<&dyn Admission>),
         program: &Arc<Program>,
         plan: Arc<Plan>,
         attempt: Attempt,
     ) -> Attempted {
-        let (index, lent) = (attempt.phase as usize, attempt.lent);
+        let (index, lent, stores) = (attempt.phase as usize, attempt.lent, &executor.stores);
         let site = plan.phases[index].store.expect("it was checked to visit a store");
         let before = attempt.recorded.clone();
         let mut tries = tries_of(&attempt);
-        let mut execution = execution(program, runtime.hash, &plan, attempt, site);
-        let deadline = self.world.elapsed().saturating_add(runtime.settings.deadline);
+        let mut execution = execution(program, stores.hash, &plan, attempt, site);
+        let deadline = self.world.elapsed().saturating_add(stores.settings.deadline);
         // A transaction that has begun must be finished; steps are bounded here all the same.
         let may_end = execution.begun.is_none();
-        let control = Control::without_caller(deadline, runtime.settings.deadline, may_end);
+        let control = Control::without_caller(deadline, stores.settings.deadline, may_end);
         let (mut report, mut end, mut tried_so_often) = (PhaseReport::default(), End::Again, 0);
-        let (principal, has_written) = (execution.principal.as_ref(), execution.has_written);
-        if let Err(error) = check_attempt(&execution.plan, principal, has_written, admission) {
-            let after = after(runtime, execution, tries, report, (before, site));
+        if let Err(error) = check_admitted(&execution, admission) {
+            let after = after(executor, execution, tries, report, (before, site));
             return Attempted { end: End::Failed(error), after, stats: Vec::new() };
         }
         for tried in 1..=BESIDE_TRIES_MAX {
             tried_so_often = tried;
             let attempted =
-                runtime.attempt(&mut execution, index, &mut tries, &control, &mut report).await;
+                executor.attempt(&mut execution, index, &mut tries, &control, &mut report).await;
             let may_go_on = tried < BESIDE_TRIES_MAX
-                && !runtime.own().is_spent
-                && runtime.own().origin() == lent.origin
+                && !executor.in_flight.table().is_spent
+                && executor.in_flight.table().origin() == lent.origin
                 && self.world.elapsed() < deadline;
             end = match attempted {
                 // The worker can use the learned rows at once, without asking the sender.
                 Err(Error::Store(StoreError::Witnessed { rows })) if may_go_on => {
-                    runtime.stats.count(Counted::Witnessed);
+                    stores.stats.count(Counted::Witnessed);
                     tries.rows.extend(rows);
                     continue;
                 }
                 Err(Error::Store(StoreError::Conflict)) if may_go_on => {
                     tries.look = true;
-                    self.world.sleep(runtime.backoff(tried)).await;
+                    self.world.sleep(stores.backoff(tried)).await;
                     continue;
                 }
                 Ok(Step::Again) if may_go_on && tries.to_fix.is_none() => continue,
@@ -217,38 +231,44 @@ impl Beside {
                 Ok(Step::Over) => End::Over,
                 Ok(Step::StartOver) => End::StartOver,
                 Ok(Step::Wait(ids)) => End::Wait(ids),
-                Err(Error::Limit(why)) => End::Failed(Error::Limit(self.bounded(&why, runtime))),
+                Err(Error::Limit(why)) => End::Failed(Error::Limit(self.bounded(&why, executor))),
                 Err(error) => End::Failed(error),
             };
             break;
         }
-        self.note_kept(runtime, site.index());
-        let is_fenced = runtime.own().origin() != lent.origin;
-        let stats = Counted::ALL.iter().map(|counted| runtime.stats.get(*counted)).collect();
-        let is_spent = runtime.own().is_spent;
-        let after = after(runtime, execution, tries, report, (before, site));
+        self.note_kept(executor, site.index());
+        let is_fenced = executor.in_flight.table().origin() != lent.origin;
+        let stats = Counted::ALL.iter().map(|counted| stores.stats.get(*counted)).collect();
+        let is_spent = executor.in_flight.table().is_spent;
+        let after = after(executor, execution, tries, report, (before, site));
         let after = After { is_fenced, is_spent, tried: tried_so_often, ..after };
         Attempted { end, after, stats }
     }
 
-    fn bounded(&self, why: &str, runtime: &Runtime) -> String {
-        let (store, settings) = (&self.store.capabilities().store, &runtime.settings);
+    fn bounded(&self, why: &str, executor: &Executor) -> String {
+        let (store, settings) = (&self.store.capabilities().store, &executor.stores.settings);
         format!(
             "{why} (at the worker of store {store}, where a phase may take {} steps and {} bytes)",
             settings.steps_max, settings.memory_bytes_max
         )
     }
 
-    fn note_kept(&self, runtime: &Runtime, store: usize) {
-        if !runtime.known().is_kept(store, runtime.hash) {
+    fn note_kept(&self, executor: &Executor, store: usize) {
+        if !executor.stores.known().is_kept(store, executor.stores.hash) {
             return;
         }
         let mut kept = self.kept();
         if kept.len() >= BESIDE_KEPT_MAX {
             kept.clear();
         }
-        kept.insert(runtime.hash);
+        kept.insert(executor.stores.hash);
     }
+}
+
+/// Refuses an attempt whose principal may not call the transaction, up to the first commit.
+fn check_admitted(execution: &Execution, admission: Option<&dyn Admission>) -> Result<(), Error> {
+    let principal = execution.principal.as_ref();
+    check_attempt(&execution.plan, principal, execution.has_written, admission)
 }
 
 /// Returns the tries with the facts that the sender has learned from earlier attempts.
@@ -299,18 +319,18 @@ fn execution(
 }
 
 fn after(
-    runtime: &Runtime,
+    executor: &Executor,
     mut execution: Execution,
     tries: Tries,
     report: PhaseReport,
     (before, site): (Vec<Vec<mingle_model::Value>>, mingle_lang::hir::StoreId),
 ) -> After {
     let names = |stores: &BTreeSet<usize>| -> Vec<Name> {
-        stores.iter().map(|store| runtime.name_at(*store)).collect()
+        stores.iter().map(|store| executor.stores.name_at(*store)).collect()
     };
     let left = &execution.left;
     let left = Left {
-        intent: left.intent.map(|store| runtime.name_at(store)),
+        intent: left.intent.map(|store| executor.stores.name_at(store)),
         witnesses: names(&left.witnesses),
         maybe: names(&left.maybe),
         rows: names(&left.rows),

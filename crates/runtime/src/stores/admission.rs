@@ -14,13 +14,11 @@ use mingle_model::Principal;
 use mingle_store::Admission;
 
 use crate::api::error::Error;
-use crate::runtime::Runtime;
+use crate::stores::Stores;
 
-impl Runtime {
+impl Stores {
     /// Lets calls that name a principal run only if it is admitted. Calls without one are this process's own.
-    ///
-    /// It is set once: returns false if it was set before.
-    pub fn admit_by(&self, admission: Arc<dyn Admission>) -> bool {
+    pub(crate) fn admit_by(&self, admission: Arc<dyn Admission>) -> bool {
         self.admission.set(admission).is_ok()
     }
 
@@ -37,7 +35,7 @@ impl Runtime {
             return Err(forbidden(plan, principal));
         }
         for store in plan.phases.iter().filter_map(|phase| phase.store.map(StoreId::index)) {
-            let worker = self.stores.get(store).and_then(|store| store.worker());
+            let worker = self.all.get(store).and_then(|store| store.worker());
             if worker.is_some_and(|worker| !worker.admits(principal, &plan.name)) {
                 return Err(forbidden(plan, principal));
             }

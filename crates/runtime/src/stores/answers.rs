@@ -8,7 +8,7 @@ use mingle_model::Name;
 use mingle_store::StoreError;
 
 use crate::observe::metrics;
-use crate::runtime::Runtime;
+use crate::stores::Stores;
 
 /// The interval between log lines of a task that fails again and again.
 const LOG_EVERY: Duration = Duration::from_mins(1);
@@ -65,9 +65,9 @@ pub(crate) struct Sums {
     refused: BTreeMap<Name, u64>,
 }
 
-impl Runtime {
+impl Stores {
     /// Returns the answers of each store and replica that was asked.
-    pub fn answered(&self) -> Vec<Answered> {
+    pub(crate) fn answered(&self) -> Vec<Answered> {
         let sums = self.sums();
         let all = sums.places.iter().map(|((store, replica), counts)| Answered {
             store: self.name_at(*store),
@@ -80,12 +80,12 @@ impl Runtime {
     }
 
     /// Returns the number of failures of each background task. Each is tried again.
-    pub fn background_failures(&self) -> BTreeMap<&'static str, u64> {
+    pub(crate) fn background_failures(&self) -> BTreeMap<&'static str, u64> {
         self.sums().tasks.iter().map(|(task, failures)| (*task, failures.all)).collect()
     }
 
     /// Returns the number of calls that were refused because a store is away, by store.
-    pub fn refused_away(&self) -> BTreeMap<Name, u64> {
+    pub(crate) fn refused_away(&self) -> BTreeMap<Name, u64> {
         self.sums().refused.clone()
     }
 

@@ -23,7 +23,7 @@ use crate::api::settings::{AWAY_AFTER, AWAY_FAILURES, PROBE_EVERY, PROBE_EVERY_M
 use crate::interpreter::instructions::visits;
 use crate::mutants::Planted;
 use crate::observe::metrics;
-use crate::runtime::Runtime;
+use crate::stores::Stores;
 
 /// A replica of a store, or its one copy.
 type Place = (usize, Option<Name>);
@@ -117,9 +117,9 @@ impl Away {
     }
 }
 
-impl Runtime {
+impl Stores {
     /// Returns the stores and replicas that do not answer at present.
-    pub fn away(&self) -> Vec<Away> {
+    pub(crate) fn away(&self) -> Vec<Away> {
         let now = self.world.elapsed();
         let circuits = self.circuits();
         let open = circuits.0.iter().filter(|(_, failing)| failing.is_open);
@@ -171,7 +171,7 @@ impl Runtime {
         home: Option<&Name>,
         is_later: bool,
     ) -> Option<Away> {
-        let capabilities = self.stores[store].capabilities();
+        let capabilities = self.all[store].capabilities();
         let own = (store, self.replica_at(store, home));
         let (now, circuits) = (self.world.elapsed(), self.circuits());
         let failing = circuits.open(&own)?;
@@ -234,8 +234,8 @@ impl Runtime {
             loop {
                 world.sleep(pause).await;
                 pause = (pause * 2).min(PROBE_EVERY_MAX);
-                let Some(runtime) = me.upgrade() else { return };
-                if runtime.circuits().open(&place).is_none() {
+                let Some(stores) = me.upgrade() else { return };
+                if stores.circuits().open(&place).is_none() {
                     return;
                 }
                 let read = [Read::Records {
@@ -244,7 +244,7 @@ impl Runtime {
                     limit: 1,
                 }];
                 // The answer is recorded in `read_records`.
-                let _ = runtime.read_records(place.0, place.1.clone(), &read).await;
+                let _ = stores.read_records(place.0, place.1.clone(), &read).await;
             }
         }));
     }

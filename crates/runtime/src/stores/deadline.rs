@@ -26,7 +26,7 @@ use mingle_model::Name;
 use mingle_store::{BoxFuture, StoreError};
 
 use crate::api::settings::ASKED_AFTER_DEADLINE;
-use crate::runtime::Runtime;
+use crate::stores::Stores;
 
 /// The attempt waits for a store; the wait may be given up.
 const ASKS: u8 = 0;
@@ -71,7 +71,7 @@ impl Drop for DoingGuard<'_> {
     }
 }
 
-impl Runtime {
+impl Stores {
     /// Returns the result of a future; none if the deadline comes first.
     pub(crate) async fn by<T>(
         &self,
@@ -174,7 +174,7 @@ impl Runtime {
         error: StoreError,
     ) -> StoreError {
         let StoreError::Unavailable { store: name, reason } = error else { return error };
-        let node = self.stores[store].place(replica);
+        let node = self.all[store].place(replica);
         let is_told = node.is_none_or(|node| reason.contains(&node));
         let place = if is_told { String::new() } else { self.place(store, replica) };
         StoreError::Unavailable { store: name, reason: format!("{place}{reason}") }
@@ -183,7 +183,7 @@ impl Runtime {
     /// Returns the place of a store or replica as the prefix of a message, for example
     /// `replica eu at 10.0.0.7:5432: `.
     pub(crate) fn place(&self, store: usize, replica: Option<&Name>) -> String {
-        let node = self.stores[store].place(replica);
+        let node = self.all[store].place(replica);
         match (replica, node) {
             (None, None) => String::new(),
             (Some(replica), None) => format!("replica {replica}: "),

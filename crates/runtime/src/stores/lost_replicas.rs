@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use mingle_model::{Name, Stamp};
 
 use crate::api::session::Session;
-use crate::runtime::Runtime;
+use crate::stores::Stores;
 
 /// Data of a store that a session had seen, and that is lost for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +21,15 @@ pub struct Loss {
     pub kept: Stamp,
 }
 
-impl Runtime {
+impl Stores {
     /// Returns the data that a session has seen and that was lost with replicas that were given up.
     /// Its calls are refused if they would need this data.
-    pub fn losses(&self, session: &Session) -> Vec<Loss> {
+    pub(crate) fn losses(&self, session: &Session) -> Vec<Loss> {
         let worklist = session.worklist();
-        let losses = (0..self.stores.len()).filter_map(|store| {
+        let losses = (0..self.all.len()).filter_map(|store| {
             let name = self.stamped(store);
             let all = worklist.seen_at(name);
-            let left = self.stores[store].kept(&all);
+            let left = self.all[store].kept(&all);
             let lost: Vec<&Name> = all
                 .iter()
                 .map(|(name, _)| name)
@@ -47,12 +47,12 @@ impl Runtime {
 
     /// Lets a session go on without the data that was lost with replicas that were given up, and
     /// returns the losses. No lost write is repeated.
-    pub fn accept_losses(&self, session: &Session) -> Vec<Loss> {
+    pub(crate) fn accept_losses(&self, session: &Session) -> Vec<Loss> {
         let losses = self.losses(session);
-        for store in 0..self.stores.len() {
+        for store in 0..self.all.len() {
             let name = self.stamped(store);
             let seen = session.worklist().seen_at(name);
-            session.accept_loss(name, &self.stores[store].kept(&seen));
+            session.accept_loss(name, &self.all[store].kept(&seen));
         }
         losses
     }

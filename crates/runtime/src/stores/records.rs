@@ -12,9 +12,9 @@ use mingle_store::{
 use crate::api::error::Error;
 use crate::api::settings::{BATCH, REMOVAL_PAUSE_MAX, REMOVED_AT_ONCE};
 use crate::protocol::intent::{Unreadable, first_part};
-use crate::runtime::Runtime;
+use crate::stores::Stores;
 
-impl Runtime {
+impl Stores {
     /// Raises an origin's floor at a store, unless it is as high already: it never sinks.
     pub(crate) async fn raise_at(
         &self,
@@ -26,7 +26,7 @@ impl Runtime {
         let session = StoreSession { replica: replica.cloned(), ..StoreSession::default() };
         let mut attempts = 0;
         loop {
-            let transaction = self.stores[store].begin(&session).await?;
+            let transaction = self.all[store].begin(&session).await?;
             let commit = Commit {
                 writes: vec![Write::Record(key.clone(), floor(last.sequence))],
                 guards: vec![Guard::Below(key.clone(), last.sequence)],
@@ -134,7 +134,7 @@ impl Runtime {
     ) -> Result<Vec<Data>, StoreError> {
         let session = StoreSession { replica, ..StoreSession::default() };
         let read = async {
-            let mut transaction = self.stores[store].begin(&session).await?;
+            let mut transaction = self.all[store].begin(&session).await?;
             transaction.read(reads).await
         };
         let since = self.world.elapsed();
@@ -161,7 +161,7 @@ impl Runtime {
         let mut attempts = 0;
         loop {
             let commit = Commit { writes: writes.clone(), ..Commit::default() };
-            let writing = async { self.stores[store].begin(&session).await?.commit(commit).await };
+            let writing = async { self.all[store].begin(&session).await?.commit(commit).await };
             let since = self.world.elapsed();
             let written = self.by(since.saturating_add(self.settings.deadline), writing).await;
             // The write may have happened; the next process that writes the record repeats it.
@@ -178,7 +178,7 @@ impl Runtime {
     }
 
     pub(crate) fn name_at(&self, store: usize) -> Name {
-        self.stores[store].capabilities().store.clone()
+        self.all[store].capabilities().store.clone()
     }
 
     /// Returns all records of a kind at a replica, or those of one origin.

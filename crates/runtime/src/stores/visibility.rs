@@ -40,7 +40,7 @@ use crate::api::settings::{
 };
 use crate::mutants::Planted;
 use crate::protocol::wait_set::Worklist;
-use crate::runtime::Runtime;
+use crate::stores::Stores;
 use crate::stores::records::{is_visible, visible_reads};
 
 /// The transactions to look for at replicas.
@@ -73,7 +73,7 @@ impl Looked {
     }
 }
 
-impl Runtime {
+impl Stores {
     /// True if every replica of a store is known to have a transaction's effects there.
     pub(crate) fn is_through(&self, store: usize, id: TransactionId) -> bool {
         let replicas = self.replicas(store);
@@ -138,7 +138,7 @@ impl Runtime {
                 writers().for_each(|(id, why)| told.wait_at(name, id, why.clone()));
                 continue;
             };
-            let is_eventual = self.stores[store].capabilities().level == Level::Eventual;
+            let is_eventual = self.all[store].capabilities().level == Level::Eventual;
             if is_eventual && self.planted != Planted::AllPassedOn {
                 continue;
             }
@@ -170,7 +170,7 @@ impl Runtime {
         for name in worklist.stores() {
             let Some(store) = self.store_called(name) else { continue };
             let own = self.replica_at(store, session.replica().as_ref());
-            let is_eventual = self.stores[store].capabilities().level == Level::Eventual;
+            let is_eventual = self.all[store].capabilities().level == Level::Eventual;
             let is_over = |id: &TransactionId| {
                 let is_here = || self.known().is_visible(store, own.as_ref(), *id);
                 self.is_through(store, *id) || (is_long && is_eventual && is_here())
@@ -184,16 +184,16 @@ impl Runtime {
 
     /// Asks in the background for the stamp that every replica of a store has seen.
     pub(crate) fn ask_everywhere(&self, store: usize) {
-        let (me, site) = (self.me.clone(), self.stores[store].clone());
+        let (me, site) = (self.me.clone(), self.all[store].clone());
         let now = self.world.elapsed();
         let before = self.known().everywhere(store).map(|(stamp, _)| stamp.clone());
         self.known().note_everywhere(store, before.unwrap_or_default(), now);
         self.world.spawn(Box::pin(async move {
             if let Ok(everywhere) = site.everywhere().await
-                && let Some(runtime) = me.upgrade()
+                && let Some(stores) = me.upgrade()
             {
-                let now = runtime.world.elapsed();
-                runtime.known().note_everywhere(store, everywhere, now);
+                let now = stores.world.elapsed();
+                stores.known().note_everywhere(store, everywhere, now);
             }
         }));
     }
@@ -220,16 +220,16 @@ impl Runtime {
         self.world.spawn(Box::pin(async move {
             loop {
                 world.sleep(LOOK_AFTER).await;
-                let Some(runtime) = me.upgrade() else { return };
-                let wanted = runtime.looked().take(&place);
+                let Some(stores) = me.upgrade() else { return };
+                let wanted = stores.looked().take(&place);
                 if wanted.is_empty() {
                     return;
                 }
                 // A transaction that was not found here is looked for again once it is met again.
-                let found = runtime.look(&place, &wanted).await;
-                runtime.note_answer(place.0, place.1.as_ref(), &found);
+                let found = stores.look(&place, &wanted).await;
+                stores.note_answer(place.0, place.1.as_ref(), &found);
                 if found.is_err() {
-                    drop(runtime);
+                    drop(stores);
                     world.sleep(LOOK_AGAIN_AFTER).await;
                 }
             }
@@ -242,7 +242,7 @@ impl Runtime {
         wanted: &BTreeSet<TransactionId>,
     ) -> Result<(), StoreError> {
         let session = StoreSession { replica: replica.clone(), ..StoreSession::default() };
-        let mut transaction = self.stores[*store].begin(&session).await?;
+        let mut transaction = self.all[*store].begin(&session).await?;
         let reads: Vec<Read> = wanted.iter().flat_map(|id| visible_reads(*id)).collect();
         let answers = transaction.read(&reads).await?;
         let answers: Vec<Data> = answers.into_iter().map(|answer| answer.data).collect();

@@ -13,24 +13,24 @@ use self::wire::{After, Attempt, Attempted, Bounds, End, Known};
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::api::settings::ASKED_AFTER_DEADLINE;
+use crate::execute::Executor;
 use crate::execute::attempt::Step;
+use crate::execute::execution::{Begun, Execution};
 use crate::execute::phase::{Control, Tries};
-use crate::execute::transaction::{Begun, Execution};
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::Recorded;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{Unreadable, decode, encode};
-use crate::runtime::Runtime;
 
-impl Runtime {
+impl Executor {
     /// The worker that runs an attempt at a store, or `None` if this runtime runs it itself.
     pub(crate) fn worker_for(&self, store: usize, tries: &Tries) -> Option<&dyn Worker> {
         // Planted faults change the code of this process only.
-        let is_whole =
-            self.planted == Planted::None && self.mutation == mingle_lang::split::Mutation::None;
+        let is_whole = self.stores.planted == Planted::None
+            && self.stores.mutation == mingle_lang::split::Mutation::None;
         let is_sent = is_whole && !tries.in_pieces && !tries.recomputes;
-        self.stores[store].worker().filter(|_| is_sent)
+        self.stores.all[store].worker().filter(|_| is_sent)
     }
 
     /// Runs a phase once, at the worker beside its store.
@@ -52,20 +52,21 @@ impl Runtime {
         if shared.is_some_and(|shared| !shared.begin_commit()) {
             return Err(Error::Cancelled);
         }
-        let lent = execution.id.unwrap_or_else(|| self.allocate());
+        let lent = execution.id.unwrap_or_else(|| self.in_flight.allocate());
         let attempt = self.to_send(execution, (index, store), tries, control, lent);
         let program = execution.program.clone();
         let errand = Errand {
             program: execution.hash.0,
             text: &program.text,
-            nonce: u128::from(self.world.random()) << 64 | u128::from(self.world.random()),
+            nonce: u128::from(self.stores.world.random()) << 64
+                | u128::from(self.stores.world.random()),
             attempt: &encode(&attempt),
             within: attempt.bounds.within,
         };
         let _commits = control.doing.commits();
         let until = control.deadline.saturating_add(ASKED_AFTER_DEADLINE);
-        let unknown = || StoreError::Unknown { store: self.name_at(store), id: Some(lent) };
-        let ran = self.by(until, worker.run(errand)).await;
+        let unknown = || StoreError::Unknown { store: self.stores.name_at(store), id: Some(lent) };
+        let ran = self.stores.by(until, worker.run(errand)).await;
         let result = match ran.unwrap_or_else(|| Err(unknown())) {
             Ok(ran) => {
                 report.round_trips += ran.round_trips;
@@ -85,7 +86,7 @@ impl Runtime {
         };
         if execution.id != Some(lent) {
             // The lent id was not used.
-            self.is_over(lent, Left::default());
+            self.in_flight.is_over(lent, Left::default());
         }
         if let Some(shared) = shared.filter(|_| !execution.has_written) {
             shared.commit_failed();
@@ -94,7 +95,7 @@ impl Runtime {
     }
 
     fn unreadable_answer(&self, store: usize) -> Error {
-        let store = self.name_at(store);
+        let store = self.stores.name_at(store);
         let reason = "its worker speaks another version of the protocol".to_owned();
         Error::Store(StoreError::Refused { store, reason })
     }
@@ -113,7 +114,7 @@ impl Runtime {
         // Asks again for stamps that are out of date, while the attempt runs.
         self.unseen_somewhere(&execution.worklist, store, &BTreeSet::new());
         Attempt {
-            store: self.name_at(store),
+            store: self.stores.name_at(store),
             transaction: execution.plan.name.clone(),
             phase: index as u32,
             arguments: execution.arguments.clone(),
@@ -142,11 +143,11 @@ impl Runtime {
             stores: self.known_stores(execution),
             latest: self.time_of_phases(),
             bounds: Bounds {
-                within: control.deadline.saturating_sub(self.world.elapsed()),
-                steps: self.settings.steps_max,
-                memory_bytes: self.settings.memory_bytes_max as u64,
-                worklist: self.settings.worklist_max as u64,
-                tracking: self.settings.tracking,
+                within: control.deadline.saturating_sub(self.stores.world.elapsed()),
+                steps: self.stores.settings.steps_max,
+                memory_bytes: self.stores.settings.memory_bytes_max as u64,
+                worklist: self.stores.settings.worklist_max as u64,
+                tracking: self.stores.settings.tracking,
             },
         }
     }
@@ -154,9 +155,9 @@ impl Runtime {
     fn known_stores(&self, execution: &Execution) -> Vec<Option<Known>> {
         let declared = execution.program.checked.stores.iter();
         let known = declared.map(|declared| {
-            let store = self.store_called(&declared.name)?;
-            let capabilities = self.stores[store].capabilities().clone();
-            let everywhere = self.known().everywhere(store).map(|(stamp, _)| stamp.clone());
+            let store = self.stores.store_called(&declared.name)?;
+            let capabilities = self.stores.all[store].capabilities().clone();
+            let everywhere = self.stores.known().everywhere(store).map(|(stamp, _)| stamp.clone());
             Some(Known { capabilities, everywhere })
         });
         known.collect()
@@ -173,7 +174,7 @@ impl Runtime {
     ) -> Result<Step, Error> {
         let Attempted { end, after, stats } = attempted;
         for (counted, times) in Counted::ALL.iter().zip(stats) {
-            self.stats.add(*counted, times);
+            self.stores.stats.add(*counted, times);
         }
         report.attempts += after.tried.saturating_sub(1);
         report.recorded = after.recorded_count as usize;
@@ -222,11 +223,11 @@ impl Runtime {
         if after.is_fenced {
             execution.id = None;
             if had_id.is_some() {
-                self.renew(lent.origin);
+                self.in_flight.renew(lent.origin);
             }
         } else if after.is_spent {
             if had_id == Some(lent) {
-                self.is_over(lent, (*execution.left).clone());
+                self.in_flight.is_over(lent, (*execution.left).clone());
             }
             execution.id = None;
         } else {
@@ -245,7 +246,7 @@ impl Runtime {
             && execution.begun.is_none()
             && let Some(id) = execution.id
         {
-            let intent = self.name_at(store);
+            let intent = self.stores.name_at(store);
             execution.begun = Some(Begun { id, first: index, intent });
         }
         execution.has_written |= after.has_written;
@@ -253,10 +254,10 @@ impl Runtime {
             execution.wrote_first.get_or_insert(store);
         }
         let called = |names: Vec<mingle_model::Name>| -> BTreeSet<usize> {
-            names.iter().filter_map(|name| self.store_called(name)).collect()
+            names.iter().filter_map(|name| self.stores.store_called(name)).collect()
         };
         let left = &mut execution.left;
-        if let Some(intent) = after.left.intent.and_then(|name| self.store_called(&name)) {
+        if let Some(intent) = after.left.intent.and_then(|name| self.stores.store_called(&name)) {
             left.intent = Some(intent);
         }
         left.witnesses.extend(called(after.left.witnesses));

@@ -11,12 +11,12 @@ use mingle_model::TransactionId;
 use mingle_store::{Outcome, StoreError};
 
 use crate::api::error::Error;
+use crate::execute::Executor;
 use crate::execute::attempt::Step;
+use crate::execute::execution::{Begun, Execution};
 use crate::execute::phase::{Control, Tries};
-use crate::execute::transaction::{Begun, Execution};
-use crate::runtime::Runtime;
 
-impl Runtime {
+impl Executor {
     /// Continues after an attempt whose outcome the worker does not report.
     pub(super) async fn lost(
         &self,
@@ -26,7 +26,7 @@ impl Runtime {
         control: &Control<'_>,
         lent: TransactionId,
     ) -> Result<Step, Error> {
-        let name = self.name_at(store);
+        let name = self.stores.name_at(store);
         if execution.begun.is_some() {
             // The commit witness of the phase says whether the phase has committed.
             return Err(Error::Store(StoreError::Unknown { store: name, id: execution.id }));
@@ -49,7 +49,7 @@ impl Runtime {
             return Ok(Step::StartOver);
         }
         if !is_committed {
-            self.is_over(lent, std::mem::take(&mut execution.left));
+            self.in_flight.is_over(lent, std::mem::take(&mut execution.left));
             execution.id = None;
             tries.look = true;
             return if is_isolated {
@@ -65,18 +65,18 @@ impl Runtime {
     async fn outcome_of(&self, store: usize, id: TransactionId, until: Duration) -> Option<bool> {
         let mut attempts = 1;
         loop {
-            let asking = self.stores[store].outcome(id);
-            match self.by(self.asked_until(until), asking).await? {
+            let asking = self.stores.all[store].outcome(id);
+            match self.stores.by(self.stores.asked_until(until), asking).await? {
                 Ok(Outcome::Committed) => return Some(true),
                 Ok(Outcome::NotCommitted) => return Some(false),
                 Ok(Outcome::Unknown) | Err(_) => {}
             }
-            let pause = self.backoff(attempts);
+            let pause = self.stores.backoff(attempts);
             attempts += 1;
-            if self.world.elapsed() + pause > until {
+            if self.stores.world.elapsed() + pause > until {
                 return None;
             }
-            self.world.sleep(pause).await;
+            self.stores.world.sleep(pause).await;
         }
     }
 
@@ -88,7 +88,7 @@ impl Runtime {
         control: &Control<'_>,
         id: TransactionId,
     ) -> Result<Step, Error> {
-        let place = self.name_at(store);
+        let place = self.stores.name_at(store);
         let Ok(found) = self.intent_and_mark(id, &place).await else {
             return Err(Error::Unknown { store: place, id: Some(id) });
         };
@@ -122,9 +122,9 @@ impl Runtime {
 
     /// Adds the transaction's own writes at the store to the state that its session has seen.
     async fn saw_own(&self, execution: &mut Execution, store: usize, deadline: Duration) {
-        let replica = self.replica_at(store, execution.replica.as_ref());
+        let replica = self.stores.replica_at(store, execution.replica.as_ref());
         if let Some(committed) = self.committed_unseen(store, replica.as_ref(), deadline).await {
-            execution.worklist.saw(&self.name_at(store), &committed.stamp);
+            execution.worklist.saw(&self.stores.name_at(store), &committed.stamp);
         }
     }
 }
