@@ -92,7 +92,7 @@ pub use interpreter::{machine, write_buffer as overlay};
 pub use mutants as planted;
 pub use observe::{metrics, stats};
 pub use protocol::call_key::CallKey;
-pub use protocol::{intent, wait_set as worklist};
+pub use protocol::{intent, wait_set};
 pub use recovery::abandon::Abandoned;
 pub use recovery::survey::{
     self, Backlog, Found, Holdings, Place, Process, Survey, Unfinished, Unreachable,
@@ -107,3 +107,8 @@ pub use stores::availability::Away;
 pub use stores::lost_replicas as loss;
 pub use stores::lost_replicas::Loss;
 pub use tokio_world::TokioWorld;
+
+/// The wait set under its earlier name.
+pub mod worklist {
+    pub use crate::protocol::wait_set::{Awaited, WaitSet as Worklist};
+}

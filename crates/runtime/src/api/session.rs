@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::settings::TOKEN_BYTES_MAX;
-use crate::protocol::wait_set::Worklist;
+use crate::protocol::wait_set::WaitSet;
 
 /// A client's session with all that it has seen. Clones are the same session: its calls may run
 /// side by side, and each call builds on all that earlier calls have seen.
@@ -35,7 +35,7 @@ pub struct Session(Arc<Mutex<State>>);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     replica: Option<Name>,
-    worklist: Worklist,
+    wait_set: WaitSet,
 }
 
 /// The key that signs tokens, so that a client cannot forge one. All servers that accept each
@@ -164,7 +164,7 @@ const SCOPE_BYTES: usize = 2 * DIGEST_BYTES;
 impl Session {
     /// Creates a session that stays at this replica, in every store that has one of that name.
     pub fn at(replica: impl Into<Name>) -> Self {
-        let state = State { replica: Some(replica.into()), worklist: Worklist::default() };
+        let state = State { replica: Some(replica.into()), wait_set: WaitSet::default() };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -228,7 +228,7 @@ impl Session {
             return;
         }
         let theirs = other.state().clone();
-        self.state().worklist.join(&theirs.worklist);
+        self.state().wait_set.join(&theirs.wait_set);
     }
 
     /// Forgets the data that the session has seen of a store beyond `visible`. Use it if this data
@@ -244,42 +244,42 @@ impl Session {
     /// assert!(!session.accept_loss("inboxes", &Default::default()), "it has seen nothing");
     /// ```
     pub fn accept_loss(&self, store: &str, visible: &Stamp) -> bool {
-        self.state().worklist.cut(store, visible)
+        self.state().wait_set.cut(store, visible)
     }
 
     /// Returns the transactions and stamps that the session waits for.
-    pub fn worklist(&self) -> Worklist {
-        self.state().worklist.clone()
+    pub fn worklist(&self) -> WaitSet {
+        self.state().wait_set.clone()
     }
 
     /// True if the session has seen nothing that any store could lack.
     pub(crate) fn has_seen_nothing(&self) -> bool {
-        self.state().worklist.is_empty()
+        self.state().wait_set.is_empty()
     }
 
     /// Returns the number of transactions that the session waits for.
     pub(crate) fn waits(&self) -> usize {
-        self.state().worklist.len()
+        self.state().wait_set.len()
     }
 
-    pub(crate) fn learn(&self, learned: &Worklist) {
-        self.state().worklist.join(learned);
+    pub(crate) fn learn(&self, learned: &WaitSet) {
+        self.state().wait_set.join(learned);
     }
 
     pub(crate) fn is_over(&self, store: &str, ids: impl IntoIterator<Item = TransactionId>) {
         let mut state = self.state();
         for id in ids {
-            state.worklist.is_over(store, id);
+            state.wait_set.is_over(store, id);
         }
     }
 
     pub(crate) fn is_everywhere(&self, store: &str, everywhere: &Stamp) {
-        self.state().worklist.is_everywhere(store, everywhere);
+        self.state().wait_set.is_everywhere(store, everywhere);
     }
 
     /// Forgets all stamps. Only a planted fault does that.
     pub(crate) fn forget_seen(&self) {
-        self.state().worklist.forget_seen();
+        self.state().wait_set.forget_seen();
     }
 }
 

@@ -91,7 +91,7 @@ impl Visit {
     /// Drops the awaited transactions that were seen here from the wait set.
     pub(crate) fn note_satisfied(&mut self, execution: &mut Execution) {
         for id in std::mem::take(&mut self.satisfied) {
-            if let Some(awaited) = execution.worklist.is_over(&self.name, id) {
+            if let Some(awaited) = execution.wait_set.is_over(&self.name, id) {
                 execution.satisfied.push((self.name.clone(), id, awaited));
             }
         }
@@ -150,7 +150,7 @@ impl Executor {
         if let Some(witness) = visit.taken.take() {
             // The session has now seen the other process's writes here.
             let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
-            execution.worklist.saw(self.stores.stamped(store), &seen.stamp);
+            execution.wait_set.saw(self.stores.stamped(store), &seen.stamp);
             return Ok(self.take_over(execution, tries, witness, report));
         }
         match driven {
@@ -335,7 +335,7 @@ impl Executor {
         let floor =
             |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
         let is_checked = self.stores.planted != Planted::NoWitnessCheck;
-        for (id, awaited) in execution.worklist.waits_at(&name).filter(|_| is_checked) {
+        for (id, awaited) in execution.wait_set.waits_at(&name).filter(|_| is_checked) {
             // A transaction that itself waits for this one is skipped: if two transactions met at
             // two stores in opposite orders, neither could come first everywhere.
             if execution.id == Some(id)

@@ -17,7 +17,7 @@ use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{Witness, write_parts};
 use crate::protocol::role::Role;
-use crate::protocol::wait_set::Worklist;
+use crate::protocol::wait_set::WaitSet;
 use crate::protocol::witness_rows::{added_rows, rows_on};
 use crate::protocol::{commit_witness, floor};
 
@@ -27,7 +27,7 @@ pub(crate) struct Draft {
     pub(crate) writes: Vec<Write>,
     pub(crate) guards: Vec<Guard>,
     /// The transactions found in witness rows, to be waited for.
-    pub(crate) found: Worklist,
+    pub(crate) found: WaitSet,
     pub(crate) known: BTreeSet<TransactionId>,
     /// The stamps that the session had seen and the rows pass on.
     pub(crate) seen: Vec<(Name, Stamp)>,
@@ -94,7 +94,7 @@ impl Executor {
         if !self.stores.settings.tracking {
             return Ok(());
         }
-        let mut waits = execution.worklist.clone();
+        let mut waits = execution.wait_set.clone();
         waits.join(&draft.found);
         let later = if matches!(role, Role::First | Role::Later | Role::Reader) {
             execution.witnessed_later(index)
@@ -136,8 +136,8 @@ impl Executor {
     fn check_waits(
         &self,
         execution: &Execution,
-        waits: &Worklist,
-        told: &Worklist,
+        waits: &WaitSet,
+        told: &WaitSet,
         later: &BTreeSet<Name>,
     ) -> Result<(), Error> {
         let most = self.stores.settings.worklist_max;
@@ -189,7 +189,7 @@ impl Executor {
     /// [through](crate::stores::visibility) there.
     fn pass_rows_on(
         &self,
-        told: &Worklist,
+        told: &WaitSet,
         visit: &Visit,
         written: &BTreeSet<Option<Ref>>,
         draft: &mut Draft,
@@ -227,7 +227,7 @@ impl Executor {
     /// Returns the stamps seen at other stores that some replica there may lack.
     pub(crate) fn unseen_somewhere(
         &self,
-        waits: &Worklist,
+        waits: &WaitSet,
         here: usize,
         later: &BTreeSet<Name>,
     ) -> Vec<(Name, Stamp)> {
@@ -412,9 +412,9 @@ fn intent_records(
 ) -> Vec<Write> {
     let mut recorded = execution.recorded.clone();
     recorded.merge(finished.recorded.clone());
-    let mut worklist = execution.worklist.clone();
-    worklist.join(&draft.found);
-    let intent = execution.intent(index, &recorded, worklist);
+    let mut wait_set = execution.wait_set.clone();
+    wait_set.join(&draft.found);
+    let intent = execution.intent(index, &recorded, wait_set);
     let id = execution.id.expect("whoever has an intent has an id");
     write_parts(RecordKind::Intent, id, &intent.encode())
 }
@@ -442,7 +442,7 @@ fn witness(id: TransactionId, copy: u64, finished: &Finished, draft: &Draft) -> 
             copy,
             recorded: finished.recorded.queues().to_vec(),
             result: finished.result.clone(),
-            worklist: draft.found.clone(),
+            wait_set: draft.found.clone(),
         },
     )
 }

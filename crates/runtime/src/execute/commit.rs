@@ -61,7 +61,7 @@ impl Executor {
             && visit.rows.is_empty()
             && visit.flushed.is_empty()
             && finished.writes.is_empty()
-            && execution.worklist.waits_for_nobody()
+            && execution.wait_set.waits_for_nobody()
             && execution.host.is_none()
             && !execution.plan.phases[attempt.index].before_endorsement
             && self.stores.planted == Planted::None
@@ -80,7 +80,7 @@ impl Executor {
         let committed = self.commit(execution, Role::Plain, &visit, site, Commit::default()).await;
         match committed {
             Ok(committed) => {
-                execution.worklist.saw(self.stores.stamped(visit.store), &committed.stamp);
+                execution.wait_set.saw(self.stores.stamped(visit.store), &committed.stamp);
             }
             Err(error) => return not_committed(execution, control, false, error),
         }
@@ -187,8 +187,8 @@ impl Executor {
     pub(crate) fn take_effect(&self, execution: &mut Execution, concluded: Concluded) -> Visit {
         let Concluded { index, role, visit, draft, finished, committed, is_decisive } = concluded;
         execution.has_written |= is_decisive;
-        execution.worklist.join(&draft.found);
-        execution.worklist.saw(self.stores.stamped(visit.store), &committed.stamp);
+        execution.wait_set.join(&draft.found);
+        execution.wait_set.saw(self.stores.stamped(visit.store), &committed.stamp);
         if role == Role::First {
             self.begin(execution, index, &visit);
         }
@@ -391,7 +391,7 @@ impl Executor {
             return Ok(Step::Done);
         }
         let id = execution.id.expect("whoever has an intent has an id");
-        let intent = execution.intent(index, &execution.recorded, execution.worklist.clone());
+        let intent = execution.intent(index, &execution.recorded, execution.wait_set.clone());
         let mut writes = write_parts(RecordKind::Intent, id, &intent.encode());
         let text = execution.program.text.as_bytes().into();
         writes.push(Write::Record(execution.hash.key(), text));

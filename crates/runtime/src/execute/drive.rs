@@ -51,7 +51,7 @@ impl Executor {
         store: usize,
         fixed: Option<&Stamp>,
     ) -> Stamp {
-        let mut after = execution.worklist.seen_at(self.stores.stamped(store));
+        let mut after = execution.wait_set.seen_at(self.stores.stamped(store));
         if let Some(fixed) = fixed {
             after.join(fixed);
         }

@@ -90,7 +90,7 @@ impl Executor {
             first: index,
             intent: execution.store_name(&plan.phases[index])?,
         };
-        let later = later(execution, begun, execution.worklist.clone(), execution.recorded.clone());
+        let later = later(execution, begun, execution.wait_set.clone(), execution.recorded.clone());
         let store = self.reads_ahead_at(&later, index + 1)?;
         let executor = self.me.upgrade()?;
         let asking = async move { executor.ask_ahead(&later, index + 1, store, false).await };

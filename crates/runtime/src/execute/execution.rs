@@ -16,7 +16,7 @@ use crate::in_flight::table::Left;
 use crate::interpreter::machine::{Facts, Recorded};
 use crate::protocol::call_key::CallKey;
 use crate::protocol::intent::{Intent, ProgramHash, Witness};
-use crate::protocol::wait_set::{Awaited, Worklist};
+use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// A running transaction: of a caller, or one that another process has left.
 pub(crate) struct Execution {
@@ -27,7 +27,7 @@ pub(crate) struct Execution {
     pub(crate) facts: Facts,
     pub(crate) recorded: Recorded,
     pub(crate) result: Option<Value>,
-    pub(crate) worklist: Worklist,
+    pub(crate) wait_set: WaitSet,
     /// The replica at which it runs.
     pub(crate) replica: Option<Name>,
     /// The replica of its session, which also runs its phases at stores that have homes.
@@ -88,7 +88,7 @@ impl Execution {
         plan: Arc<Plan>,
         arguments: Vec<Value>,
         facts: Facts,
-        worklist: Worklist,
+        wait_set: WaitSet,
         replica: Option<Name>,
     ) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Execution {
             arguments,
             facts,
             result: None,
-            worklist,
+            wait_set,
             home: replica.clone(),
             replica,
             begun: None,
@@ -136,7 +136,7 @@ impl Execution {
         let program = (program, intent.program);
         let facts = Facts { now: intent.now, seed: intent.seed };
         let recorded = Recorded::from_queues(&plan, intent.recorded);
-        let (worklist, replica) = (intent.worklist, intent.replica);
+        let (wait_set, replica) = (intent.wait_set, intent.replica);
         Self {
             key: intent.key,
             principal: intent.principal,
@@ -146,12 +146,12 @@ impl Execution {
             id: Some(id),
             is_helper: true,
             time: intent.time,
-            ..Self::new(program, plan, intent.arguments, facts, worklist, replica)
+            ..Self::new(program, plan, intent.arguments, facts, wait_set, replica)
         }
     }
 
     /// The intent that is kept for other processes once phase `first` has written.
-    pub(crate) fn intent(&self, first: usize, recorded: &Recorded, worklist: Worklist) -> Intent {
+    pub(crate) fn intent(&self, first: usize, recorded: &Recorded, wait_set: WaitSet) -> Intent {
         Intent {
             program: self.hash,
             transaction: self.plan.name.clone(),
@@ -161,7 +161,7 @@ impl Execution {
             time: self.time,
             first: first as u32,
             recorded: recorded.queues().to_vec(),
-            worklist,
+            wait_set,
             replica: self.home.clone(),
             key: self.key,
             principal: self.principal.clone(),
@@ -191,8 +191,8 @@ impl Execution {
 
     /// Applies the content of a commit witness.
     pub(crate) fn take(&mut self, witness: Witness) {
-        if let Witness::Committed { recorded, result, worklist, .. } = witness {
-            self.worklist.join(&worklist);
+        if let Witness::Committed { recorded, result, wait_set, .. } = witness {
+            self.wait_set.join(&wait_set);
             let recorded = Recorded::from_queues(&self.plan, recorded);
             self.recorded.merge(recorded);
             self.result = result.or(self.result.take());

@@ -36,7 +36,7 @@ use crate::interpreter::machine::Finished;
 use crate::protocol::call_key::CallKey;
 use crate::protocol::intent::{Unreadable, decode, encode, first_part, parts_of};
 use crate::protocol::role::Role;
-use crate::protocol::wait_set::{Awaited, Worklist};
+use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// The record that is kept of a call under its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -212,7 +212,7 @@ impl Executor {
         deadline: Duration,
     ) -> Result<CallReport, Error> {
         let place = self.stores.name_at(found.store);
-        let mut seen = Worklist::default();
+        let mut seen = WaitSet::default();
         seen.saw(self.stores.stamped(found.store), &found.stamp);
         let mut result = found.called.result.clone();
         if let Some(id) = found.called.id {

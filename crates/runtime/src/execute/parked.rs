@@ -16,7 +16,7 @@ use crate::execute::Executor;
 use crate::execute::execution::Execution;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
-use crate::protocol::wait_set::{Awaited, Worklist};
+use crate::protocol::wait_set::{Awaited, WaitSet};
 use crate::stores::records::{is_visible, visible_reads};
 
 impl Executor {
@@ -40,7 +40,7 @@ impl Executor {
         &self,
         execution: &Execution,
         (index, is_decisive): (usize, bool),
-        found: &Worklist,
+        found: &WaitSet,
     ) -> Result<(), Error> {
         let later = execution.plan.phases.get(index + 1..).unwrap_or_default();
         let later: BTreeSet<Name> =
@@ -51,7 +51,7 @@ impl Executor {
         let mut asked: BTreeMap<&Name, BTreeSet<TransactionId>> = BTreeMap::new();
         for name in &later {
             let Some(store) = self.stores.store_called(name) else { continue };
-            let waits = execution.worklist.waits_at(name).chain(found.waits_at(name));
+            let waits = execution.wait_set.waits_at(name).chain(found.waits_at(name));
             for (id, awaited) in waits {
                 let is_known = execution.id == Some(id)
                     || self.in_flight.table().is_running(id)
@@ -96,13 +96,13 @@ impl Executor {
         &self,
         execution: &Execution,
         later: &BTreeSet<Name>,
-        found: &Worklist,
+        found: &WaitSet,
     ) -> Result<(), Error> {
         let home = execution.replica.as_ref();
         for store in self.stores.stores_with_failures() {
             let Some(away) = self.stores.away_for(store, home, true) else { continue };
             let waits = |name: &str| {
-                let all = execution.worklist.waits_at(name).chain(found.waits_at(name));
+                let all = execution.wait_set.waits_at(name).chain(found.waits_at(name));
                 let ids = all
                     .filter(|(id, _)| execution.id != Some(*id) && !execution.chain.contains(id));
                 ids.map(|(id, _)| id).collect::<BTreeSet<TransactionId>>()
@@ -147,7 +147,7 @@ impl Executor {
             };
             let is_stuck = |id: TransactionId| {
                 away.store != *at
-                    && execution.worklist.waits_at(&away.store).any(|(other, _)| other == id)
+                    && execution.wait_set.waits_at(&away.store).any(|(other, _)| other == id)
             };
             if let Some((id, _)) = awaited.iter().find(|(id, _)| is_stuck(*id)) {
                 self.stores.note_refused(&away.store);

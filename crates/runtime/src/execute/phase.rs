@@ -415,7 +415,7 @@ impl Executor {
         }
         let Some(store) = &report.store else { return };
         let Some(at) = self.stores.store_called(store) else { return };
-        let seen = execution.worklist.seen_at(self.stores.stamped(at));
+        let seen = execution.wait_set.seen_at(self.stores.stamped(at));
         let known = &self.stores.all[at].capabilities().replicas;
         let replicas = seen.iter().map(|(replica, _)| replica);
         let replicas: Vec<&Name> = replicas.filter(|replica| known.contains(replica)).collect();

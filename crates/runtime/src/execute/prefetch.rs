@@ -31,7 +31,7 @@ use crate::observe::stats::Counted;
 use crate::protocol::intent::Fixed;
 use crate::protocol::pinned_answers::fixed_records;
 use crate::protocol::role::Role;
-use crate::protocol::wait_set::Worklist;
+use crate::protocol::wait_set::WaitSet;
 
 /// The reads and answers of the next phase.
 pub(crate) struct Ahead {
@@ -108,11 +108,11 @@ impl Executor {
             first: index,
             intent: execution.store_name(&execution.plan.phases[index])?,
         };
-        let mut worklist = execution.worklist.clone();
-        worklist.join(&draft.found);
+        let mut wait_set = execution.wait_set.clone();
+        wait_set.join(&draft.found);
         let mut recorded = execution.recorded.clone();
         recorded.merge(finished.recorded.clone());
-        let later = later(execution, begun, worklist, recorded);
+        let later = later(execution, begun, wait_set, recorded);
         let next = index + 1;
         let store = self.reads_ahead_at(&later, next)?;
         let asked = match early {
@@ -185,7 +185,7 @@ impl Executor {
                 || ahead.satisfied.contains(&id)
                 || self.stores.known().was_visible(store, replica, id, ahead.visible_count)
         };
-        later.worklist.waits_at(name).all(|(id, _)| was_there(id))
+        later.wait_set.waits_at(name).all(|(id, _)| was_there(id))
             && ahead.after.covers(&self.after(later, store, None))
     }
 
@@ -235,7 +235,7 @@ impl Executor {
 pub(crate) fn later(
     execution: &Execution,
     begun: Begun,
-    worklist: Worklist,
+    wait_set: WaitSet,
     recorded: Recorded,
 ) -> Execution {
     Execution {
@@ -251,7 +251,7 @@ pub(crate) fn later(
             execution.plan.clone(),
             execution.arguments.clone(),
             execution.facts.clone(),
-            worklist,
+            wait_set,
             execution.replica.clone(),
         )
     }

@@ -210,7 +210,7 @@ impl Executor {
             return Err(Error::Cancelled);
         }
         let replica = self.replica(execution, tries, first);
-        let after = execution.worklist.seen_at(self.stores.stamped(first));
+        let after = execution.wait_set.seen_at(self.stores.stamped(first));
         let session = session_of(execution, replica, after);
         let mut united =
             self.stores.all[first].begin_united(&session).await.map_err(Error::Store)?;
@@ -248,7 +248,7 @@ impl Executor {
             self.stores.figures.committed(&self.stores.name_at(decisive), Role::Plain);
         }
         execution.wrote_first = execution.wrote_first.or(whole.decisive);
-        execution.worklist.saw(self.stores.stamped(first), &committed.stamp);
+        execution.wait_set.saw(self.stores.stamped(first), &committed.stamp);
         for (visit, draft) in &whole.left {
             self.note_left(execution, Role::Plain, visit, draft, &committed.stamp);
         }
@@ -356,7 +356,7 @@ impl Executor {
             whole.commit.id = commit.id;
         }
         join(&mut whole.commit, &visit.name, commit);
-        execution.worklist.join(&draft.found);
+        execution.wait_set.join(&draft.found);
         execution.recorded.merge(finished.recorded);
         execution.result = finished.result.or(execution.result.take());
         whole.left.push((visit, draft));

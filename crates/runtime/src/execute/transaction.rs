@@ -19,7 +19,7 @@ use crate::execute::phase::{Control, PhaseEnd};
 use crate::execute::single_engine::UnitedEnd;
 use crate::mutants::Planted;
 use crate::observe::metrics;
-use crate::protocol::wait_set::{Awaited, Worklist};
+use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// Polls a future in a span, like `instrument`, but without moving it: moving a large future takes time.
 pub(crate) fn within<F: Future>(
@@ -130,14 +130,14 @@ impl Executor {
         if self.stores.planted == Planted::SessionDropsWorklist || !self.stores.settings.tracking {
             return;
         }
-        let has_met = !execution.worklist.is_empty() || !execution.satisfied.is_empty();
+        let has_met = !execution.wait_set.is_empty() || !execution.satisfied.is_empty();
         if !has_met && execution.begun.is_none() && session.has_seen_nothing() {
             return;
         }
-        session.learn(&execution.worklist.clone().without_readers());
+        session.learn(&execution.wait_set.clone().without_readers());
         // Where a replica may lack writes that another one has, the session waits at the next replica
         // for the same transactions as here.
-        let mut own = Worklist::default();
+        let mut own = WaitSet::default();
         for (store, id, awaited) in &execution.satisfied {
             if !self.forgets_at_other_replicas(store) {
                 session.is_over(store, [*id]);

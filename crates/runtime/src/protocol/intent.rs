@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::protocol::call_key::CallKey;
-use crate::protocol::wait_set::Worklist;
+use crate::protocol::wait_set::WaitSet;
 
 /// The hash of a program's text, which identifies the program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct Intent {
     /// The values that were recorded up to and including that phase, by queue.
     pub recorded: Vec<Vec<Value>>,
     /// The transactions for which the remaining phases wait.
-    pub worklist: Worklist,
+    pub wait_set: WaitSet,
     /// The replica of the session.
     pub replica: Option<Name>,
     /// The key of the call, under which the result is kept. [`Intent::encode`] writes it last, so that
@@ -117,7 +117,7 @@ pub enum Witness {
         /// The transaction's result, if the phase computed it.
         result: Option<Value>,
         /// The transactions for which later phases wait because this phase has met them.
-        worklist: Worklist,
+        wait_set: WaitSet,
     },
     /// A process that had to wait for the phase has ensured that it never commits.
     Aborted,
@@ -211,7 +211,7 @@ mod tests {
             copy: 7,
             recorded: vec![vec![Value::from(1), Value::some(Value::from("x"))], Vec::new()],
             result: Some(Value::from(f64::NAN)),
-            worklist: Worklist::default(),
+            wait_set: WaitSet::default(),
         };
         let bytes = encode(&witness);
         assert_eq!(decode::<Witness>(&bytes), Ok(witness));
@@ -234,7 +234,7 @@ mod tests {
             time: 11,
             first: 0,
             recorded: vec![vec![Value::from(4)]],
-            worklist: Worklist::default(),
+            wait_set: WaitSet::default(),
             replica: Some("r1".into()),
             key: None,
             principal: None,

@@ -27,16 +27,16 @@ impl Awaited {
 }
 
 /// For each store, the transactions whose commit witness must be visible there (MixT §5.4, the
-/// witness worklist), and the stamp that its replica must have seen (the technical report's
+/// witness wait set), and the stamp that its replica must have seen (the technical report's
 /// tracking set, §4.2). Worklists only grow by joining. Joining is commutative, associative and
 /// idempotent, so the order and the number of meetings do not change the set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worklist {
+pub struct WaitSet {
     waits: BTreeMap<Name, BTreeMap<TransactionId, Awaited>>,
     seen: BTreeMap<Name, Stamp>,
 }
 
-impl Worklist {
+impl WaitSet {
     /// True if there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.waits.is_empty() && self.seen.is_empty()
@@ -205,13 +205,13 @@ mod tests {
         }
     }
 
-    fn met<'a>(rows: impl IntoIterator<Item = &'a WitnessRow>) -> Worklist {
-        let mut worklist = Worklist::default();
-        rows.into_iter().for_each(|row| worklist.meet(row));
-        worklist
+    fn met<'a>(rows: impl IntoIterator<Item = &'a WitnessRow>) -> WaitSet {
+        let mut wait_set = WaitSet::default();
+        rows.into_iter().for_each(|row| wait_set.meet(row));
+        wait_set
     }
 
-    fn joined(one: &Worklist, other: &Worklist) -> Worklist {
+    fn joined(one: &WaitSet, other: &WaitSet) -> WaitSet {
         let mut joined = one.clone();
         joined.join(other);
         joined
@@ -246,9 +246,9 @@ mod tests {
         };
         for kinds in [[RowKind::Write, RowKind::Read], [RowKind::Read, RowKind::Write]] {
             let rows = kinds.map(row);
-            let worklist = met(&rows);
-            assert_eq!(worklist.passed_on().len(), 1, "{kinds:?}");
-            assert_eq!(worklist.without_readers().len(), 1, "{kinds:?}");
+            let wait_set = met(&rows);
+            assert_eq!(wait_set.passed_on().len(), 1, "{kinds:?}");
+            assert_eq!(wait_set.without_readers().len(), 1, "{kinds:?}");
         }
     }
 }

@@ -47,7 +47,7 @@ impl std::error::Error for NoAttempt {}
 pub struct Beside {
     store: Arc<dyn DataStore>,
     world: Arc<dyn World>,
-    /// Upper bounds of the deadline, steps, bytes and worklist that an attempt may ask for.
+    /// Upper bounds of the deadline, steps, bytes and wait set that an attempt may ask for.
     settings: Settings,
     /// Programs whose texts are already kept in the store.
     kept: Mutex<BTreeSet<ProgramHash>>,
@@ -55,7 +55,7 @@ pub struct Beside {
 
 impl Beside {
     /// Creates a runner beside this store, with bounds on the deadline, the steps, the memory and the
-    /// worklist of an attempt.
+    /// wait set of an attempt.
     pub fn new(store: Arc<dyn DataStore>, world: Arc<dyn World>, settings: Settings) -> Self {
         Self { store: here(store), world, settings, kept: Mutex::default() }
     }
@@ -148,7 +148,7 @@ impl Beside {
             deadline: bounds.within.min(self.settings.deadline),
             steps_max: bounds.steps.min(self.settings.steps_max),
             memory_bytes_max: self.settings.memory_bytes_max.min(bounds.memory_bytes as usize),
-            worklist_max: self.settings.worklist_max.min(bounds.worklist as usize),
+            worklist_max: self.settings.worklist_max.min(bounds.wait_set as usize),
             tracking: bounds.tracking,
             ..self.settings.clone()
         };
@@ -296,7 +296,7 @@ fn execution(
         plan.clone(),
         attempt.arguments,
         facts,
-        attempt.worklist,
+        attempt.wait_set,
         attempt.replica,
     );
     execution.recorded = Recorded::from_queues(plan, attempt.recorded);
@@ -352,7 +352,7 @@ fn after(
         result: execution.result.take(),
         endorsed: execution.endorsed.remove(&site),
         satisfied: execution.satisfied,
-        worklist: execution.worklist,
+        wait_set: execution.wait_set,
         left,
         look: tries.look,
         rows: tries.rows,

@@ -25,10 +25,10 @@ impl Stores {
     /// Returns the data that a session has seen and that was lost with replicas that were given up.
     /// Its calls are refused if they would need this data.
     pub(crate) fn losses(&self, session: &Session) -> Vec<Loss> {
-        let worklist = session.worklist();
+        let wait_set = session.worklist();
         let losses = (0..self.all.len()).filter_map(|store| {
             let name = self.stamped(store);
-            let all = worklist.seen_at(name);
+            let all = wait_set.seen_at(name);
             let left = self.all[store].kept(&all);
             let lost: Vec<&Name> = all
                 .iter()

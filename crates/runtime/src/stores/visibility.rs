@@ -39,7 +39,7 @@ use crate::api::settings::{
     LOOK_AFTER, LOOK_AGAIN_AFTER, LOOKED_FOR_MAX, PASSED_ON_MAX, SESSION_PRUNE_AT,
 };
 use crate::mutants::Planted;
-use crate::protocol::wait_set::Worklist;
+use crate::protocol::wait_set::WaitSet;
 use crate::stores::Stores;
 use crate::stores::records::{is_visible, visible_reads};
 
@@ -117,11 +117,11 @@ impl Stores {
     /// transactions that are through, and stores of level `eventual`. Starts to look for the rest.
     pub(crate) fn to_pass_on(
         &self,
-        waits: &Worklist,
+        waits: &WaitSet,
         here: usize,
         later: &BTreeSet<Name>,
-    ) -> Worklist {
-        let mut told = Worklist::default();
+    ) -> WaitSet {
+        let mut told = WaitSet::default();
         if waits.is_empty() {
             return told;
         }
@@ -165,9 +165,9 @@ impl Stores {
     /// At a store of level `eventual`, which promises nothing of other replicas, a session with
     /// many waits also drops those that its own replica has.
     pub(crate) fn relieve(&self, session: &Session) {
-        let worklist = session.worklist();
-        let is_long = worklist.len() > SESSION_PRUNE_AT;
-        for name in worklist.stores() {
+        let wait_set = session.worklist();
+        let is_long = wait_set.len() > SESSION_PRUNE_AT;
+        for name in wait_set.stores() {
             let Some(store) = self.store_called(name) else { continue };
             let own = self.replica_at(store, session.replica().as_ref());
             let is_eventual = self.all[store].capabilities().level == Level::Eventual;
@@ -175,7 +175,7 @@ impl Stores {
                 let is_here = || self.known().is_visible(store, own.as_ref(), *id);
                 self.is_through(store, *id) || (is_long && is_eventual && is_here())
             };
-            let ids = worklist.waits_at(name).map(|(id, _)| id);
+            let ids = wait_set.waits_at(name).map(|(id, _)| id);
             let (over, left): (Vec<_>, Vec<_>) = ids.partition(is_over);
             session.is_over(name, over);
             self.look_for(store, &left);

@@ -112,7 +112,7 @@ impl Executor {
         let endorsed = phase.store.and_then(|store| execution.endorsed.get(&store));
         let begun = execution.begun.as_ref();
         // Asks again for stamps that are out of date, while the attempt runs.
-        self.unseen_somewhere(&execution.worklist, store, &BTreeSet::new());
+        self.unseen_somewhere(&execution.wait_set, store, &BTreeSet::new());
         Attempt {
             store: self.stores.name_at(store),
             transaction: execution.plan.name.clone(),
@@ -123,7 +123,7 @@ impl Executor {
             time: execution.time,
             recorded: execution.recorded.queues().to_vec(),
             result: execution.result.clone(),
-            worklist: execution.worklist.clone(),
+            wait_set: execution.wait_set.clone(),
             replica: execution.replica.clone(),
             home: execution.home.clone(),
             begun: begun.map(|begun| (begun.id, begun.first as u32, begun.intent.clone())),
@@ -146,7 +146,7 @@ impl Executor {
                 within: control.deadline.saturating_sub(self.stores.world.elapsed()),
                 steps: self.stores.settings.steps_max,
                 memory_bytes: self.stores.settings.memory_bytes_max as u64,
-                worklist: self.stores.settings.worklist_max as u64,
+                wait_set: self.stores.settings.worklist_max as u64,
                 tracking: self.stores.settings.tracking,
             },
         }
@@ -235,7 +235,7 @@ impl Executor {
             execution.id = had_id.or(after.id.filter(|id| *id == lent));
         }
         execution.time = after.time;
-        execution.worklist = after.worklist;
+        execution.wait_set = after.wait_set;
         execution.recorded.merge(Recorded::from_queues(&execution.plan, after.recorded));
         execution.result = after.result.or(execution.result.take());
         if let (Some(site), Some(read)) = (execution.plan.phases[index].store, after.endorsed) {

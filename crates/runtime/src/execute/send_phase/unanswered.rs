@@ -109,7 +109,7 @@ impl Executor {
         execution.has_written = true;
         execution.wrote_first.get_or_insert(store);
         execution.time = intent.time;
-        execution.worklist.join(&intent.worklist);
+        execution.wait_set.join(&intent.wait_set);
         let recorded =
             crate::interpreter::machine::Recorded::from_queues(&execution.plan, intent.recorded);
         execution.recorded.merge(recorded);
@@ -124,7 +124,7 @@ impl Executor {
     async fn saw_own(&self, execution: &mut Execution, store: usize, deadline: Duration) {
         let replica = self.stores.replica_at(store, execution.replica.as_ref());
         if let Some(committed) = self.committed_unseen(store, replica.as_ref(), deadline).await {
-            execution.worklist.saw(&self.stores.name_at(store), &committed.stamp);
+            execution.wait_set.saw(&self.stores.name_at(store), &committed.stamp);
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::error::Error;
 use crate::protocol::call_key::CallKey;
 use crate::protocol::intent::Fixed;
-use crate::protocol::wait_set::{Awaited, Worklist};
+use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// All that an attempt at a phase needs to run somewhere else.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) struct Attempt {
     /// By queue.
     pub(crate) recorded: Vec<Vec<Value>>,
     pub(crate) result: Option<Value>,
-    pub(crate) worklist: Worklist,
+    pub(crate) wait_set: WaitSet,
     pub(crate) replica: Option<Name>,
     pub(crate) home: Option<Name>,
     /// The transaction's id, the phase that wrote first, and the store of its intent.
@@ -69,7 +69,7 @@ pub(crate) struct Bounds {
     pub(crate) within: Duration,
     pub(crate) steps: u64,
     pub(crate) memory_bytes: u64,
-    pub(crate) worklist: u64,
+    pub(crate) wait_set: u64,
     pub(crate) tracking: bool,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct After {
     pub(crate) time: u64,
     pub(crate) has_written: bool,
     pub(crate) has_begun: bool,
-    pub(crate) worklist: Worklist,
+    pub(crate) wait_set: WaitSet,
     /// The values that the phase has recorded, by queue.
     pub(crate) recorded: Vec<Vec<Value>>,
     pub(crate) result: Option<Value>,
