@@ -87,7 +87,7 @@ pub use api::watch::{Event, Watcher};
 pub use api::{call, error, session, watch};
 pub use host_transaction as inside;
 pub use host_transaction::Inside;
-pub use interpreter::{machine, write_buffer as overlay};
+pub use interpreter::{machine, write_buffer};
 #[doc(hidden)]
 pub use mutants as planted;
 pub use observe::{metrics, stats};
@@ -111,4 +111,9 @@ pub use tokio_world::TokioWorld;
 /// The wait set under its earlier name.
 pub mod worklist {
     pub use crate::protocol::wait_set::{Awaited, WaitSet as Worklist};
+}
+
+/// The write buffer under its earlier name.
+pub mod overlay {
+    pub use crate::interpreter::write_buffer::{FieldView, FieldWrites, WriteBuffer as Overlay};
 }

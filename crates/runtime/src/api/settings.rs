@@ -149,7 +149,7 @@ pub(crate) const SETTLED_EVERY: Duration = Duration::from_millis(25);
 pub(crate) const OWED_FOR: Duration = Duration::from_millis(100);
 
 /// The maximal time for which reading ahead delays the first commit.
-pub(crate) const AHEAD_MAX: Duration = Duration::from_millis(50);
+pub(crate) const PREFETCH_MAX: Duration = Duration::from_millis(50);
 
 /// The time for which a store that did not answer by then is not read ahead.
-pub(crate) const AHEAD_AGAIN_AFTER: Duration = Duration::from_secs(5);
+pub(crate) const PREFETCH_AGAIN_AFTER: Duration = Duration::from_secs(5);

@@ -16,9 +16,9 @@ use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::execute::Executor;
 use crate::execute::bookkeeping::leaves_nothing;
-use crate::execute::commit::Concluding;
+use crate::execute::commit::Uncommitted;
 use crate::execute::drive::session_of;
-use crate::execute::early_prefetch::beside;
+use crate::execute::early_prefetch::alongside;
 use crate::execute::execution::Execution;
 use crate::execute::phase::{Control, Tries};
 use crate::execute::preflight::{Asked, called_read};
@@ -138,11 +138,11 @@ impl Executor {
             Some(transaction) => transaction,
             None => self.begin_at(execution, store, &session).await?,
         };
-        let mut early = self.read_early(execution, index);
+        let mut early = self.prefetch_early(execution, index);
         let mut turns = Turns::of(control);
         let told = (&mut turns, &mut *report);
         let running = self.run_code(execution, index, tries, &mut visit, &mut *transaction, told);
-        let driven = beside(&mut early, pin!(running)).await?;
+        let driven = alongside(&mut early, pin!(running)).await?;
         visit.note_satisfied(execution);
         if visit.is_fenced {
             return Ok(self.start_as_another(execution));
@@ -157,11 +157,11 @@ impl Executor {
             Driven::Step(step) => Ok(step),
             Driven::Finished(finished) => {
                 let attempt =
-                    Concluding { index, tries, control, visit, transaction, finished, early };
+                    Uncommitted { index, tries, control, visit, transaction, finished, early };
                 if self.has_only_read(execution, &attempt) {
-                    return self.conclude_read(execution, attempt, report).await;
+                    return self.commit_read(execution, attempt, report).await;
                 }
-                self.conclude(execution, attempt, report).await
+                self.commit_phase(execution, attempt, report).await
             }
         }
     }
@@ -205,7 +205,7 @@ impl Executor {
         id: TransactionId,
     ) -> bool {
         // The snapshot of the host transaction may be older than the known facts.
-        execution.hosted_at(store).is_none() && self.stores.known().is_visible(store, replica, id)
+        execution.hosted_at(store).is_none() && self.stores.cache().is_visible(store, replica, id)
     }
 
     pub(crate) fn machine<'a>(

@@ -147,7 +147,7 @@ impl Executor {
         let here = later.iter().filter_map(|name| self.stores.store_called(name));
         let asked = here.map(|store| {
             let replica = self.stores.replica_at(store, execution.replica.as_ref());
-            let known = self.stores.known();
+            let known = self.stores.cache();
             let is_open = |id: &TransactionId| !known.is_visible(store, replica.as_ref(), *id);
             waits.waits_at(&self.stores.name_at(store)).filter(|(id, _)| is_open(id)).count()
         });
@@ -244,7 +244,7 @@ impl Executor {
                 continue;
             }
             let now = self.stores.world.elapsed();
-            let known = self.stores.known().everywhere(index).cloned();
+            let known = self.stores.cache().everywhere(index).cloned();
             let is_everywhere =
                 known.as_ref().is_some_and(|(everywhere, _)| everywhere.covers(stamp));
             if !is_everywhere {
@@ -312,7 +312,7 @@ impl Executor {
                     matches!(self.stores.planted, Planted::NoIntent | Planted::IntentAfterCommit);
                 if has_more && !hidden {
                     draft.writes.extend(intent_records(execution, index, finished, draft));
-                    if !self.stores.known().is_kept(visit.store, execution.hash) {
+                    if !self.stores.cache().is_kept(visit.store, execution.hash) {
                         let text = execution.program.text.as_bytes().into();
                         draft.writes.push(Write::Record(execution.hash.key(), text));
                     }

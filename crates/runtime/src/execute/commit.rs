@@ -13,7 +13,7 @@ use crate::api::error::Error;
 use crate::execute::Executor;
 use crate::execute::attempt::{Step, Visit};
 use crate::execute::bookkeeping::{Draft, intent_store, role};
-use crate::execute::early_prefetch::Early;
+use crate::execute::early_prefetch::EarlyPrefetch;
 use crate::execute::execution::{Begun, Execution};
 use crate::execute::host::Held;
 use crate::execute::phase::{Control, Tries};
@@ -26,7 +26,7 @@ use crate::protocol::role::Role;
 use crate::protocol::witness_rows::written_objects;
 
 /// An attempt whose code has run.
-pub(crate) struct Concluding<'a, 'c> {
+pub(crate) struct Uncommitted<'a, 'c> {
     pub(crate) index: usize,
     pub(crate) tries: &'a mut Tries,
     pub(crate) control: &'a Control<'c>,
@@ -34,11 +34,11 @@ pub(crate) struct Concluding<'a, 'c> {
     pub(crate) transaction: Box<dyn Transaction>,
     pub(crate) finished: Finished,
     /// The reads for the next phase, which run meanwhile.
-    pub(crate) early: Option<Box<Early>>,
+    pub(crate) early: Option<Box<EarlyPrefetch>>,
 }
 
 /// A commit, and the data needed once it has taken effect.
-pub(crate) struct Concluded {
+pub(crate) struct PhaseCommit {
     pub(crate) index: usize,
     pub(crate) role: Role,
     pub(crate) visit: Visit,
@@ -54,9 +54,9 @@ impl Executor {
     pub(crate) fn has_only_read(
         &self,
         execution: &Execution,
-        attempt: &Concluding<'_, '_>,
+        attempt: &Uncommitted<'_, '_>,
     ) -> bool {
-        let Concluding { visit, finished, .. } = attempt;
+        let Uncommitted { visit, finished, .. } = attempt;
         visit.leaves_nothing
             && visit.rows.is_empty()
             && visit.flushed.is_empty()
@@ -67,12 +67,12 @@ impl Executor {
             && self.stores.planted == Planted::None
     }
 
-    /// Ends a phase that [has only read](Self::has_only_read). [`Self::conclude`] would find
+    /// Ends a phase that [has only read](Self::has_only_read). [`Self::commit_phase`] would find
     /// nothing more to do.
-    pub(crate) async fn conclude_read(
+    pub(crate) async fn commit_read(
         &self,
         execution: &mut Execution,
-        Concluding { index, control, visit, transaction, finished, .. }: Concluding<'_, '_>,
+        Uncommitted { index, control, visit, transaction, finished, .. }: Uncommitted<'_, '_>,
         report: &mut PhaseReport,
     ) -> Result<Step, Error> {
         debug_assert_eq!(role(execution, index, false), Role::Plain, "it leaves nothing");
@@ -91,14 +91,14 @@ impl Executor {
     }
 
     /// Commits the effects of a phase.
-    pub(crate) async fn conclude(
+    pub(crate) async fn commit_phase(
         &self,
         execution: &mut Execution,
-        concluding: Concluding<'_, '_>,
+        uncommitted: Uncommitted<'_, '_>,
         report: &mut PhaseReport,
     ) -> Result<Step, Error> {
-        let Concluding { index, tries, control, mut visit, transaction, mut finished, early } =
-            concluding;
+        let Uncommitted { index, tries, control, mut visit, transaction, mut finished, early } =
+            uncommitted;
         let phase = &execution.plan.clone().phases[index];
         if let Some(store) = phase.store.filter(|_| phase.before_endorsement) {
             execution.endorsed.insert(store, visit.read());
@@ -120,8 +120,8 @@ impl Executor {
         let is_decisive = !execution.has_written && (wrote || role == Role::First);
         self.leave_called(execution, index, (role, is_decisive), &finished, &mut draft);
         self.refuse_behind_parked(execution, (index, is_decisive), &draft.found).await?;
-        let ahead = self.read_ahead(execution, (index, role), early, &finished, &mut draft);
-        execution.ahead = ahead.await;
+        let prefetched = self.prefetch(execution, (index, role), early, &finished, &mut draft);
+        execution.prefetched = prefetched.await;
         begin_commit(control, is_decisive)?;
         let is_plain_read = !wrote && draft.writes.is_empty();
         report.round_trips += u32::from(!is_plain_read);
@@ -139,11 +139,12 @@ impl Executor {
             Err(error) => return not_committed(execution, control, is_decisive, error),
         };
         report.recorded = finished.recorded.count();
-        let concluded = Concluded { index, role, visit, draft, finished, committed, is_decisive };
-        if !is_plain_read && !execution.hosts(&concluded) {
-            self.stores.figures.committed(&concluded.visit.name, role);
+        let phase_commit =
+            PhaseCommit { index, role, visit, draft, finished, committed, is_decisive };
+        if !is_plain_read && !execution.hosts(&phase_commit) {
+            self.stores.figures.committed(&phase_commit.visit.name, role);
         }
-        match self.has_concluded(execution, concluded, commit_id) {
+        match self.apply_or_hold(execution, phase_commit, commit_id) {
             Some(visit) if self.stores.planted == Planted::IntentAfterCommit => {
                 Box::pin(self.write_intent_late(execution, role, index, &visit)).await
             }
@@ -169,23 +170,28 @@ impl Executor {
     }
 
     /// Applies a commit, or holds it (and returns none) if it takes effect with a host transaction.
-    fn has_concluded(
+    fn apply_or_hold(
         &self,
         execution: &mut Execution,
-        concluded: Concluded,
+        phase_commit: PhaseCommit,
         id: Option<TransactionId>,
     ) -> Option<Visit> {
-        if execution.hosts(&concluded) {
-            let held = Some(Box::new(Held { concluded, id }));
+        if execution.hosts(&phase_commit) {
+            let held = Some(Box::new(Held { phase_commit, id }));
             execution.host.as_mut().expect("it was there above").held = held;
             return None;
         }
-        Some(self.take_effect(execution, concluded))
+        Some(self.take_effect(execution, phase_commit))
     }
 
     /// Updates the execution after the commit of a phase has taken effect.
-    pub(crate) fn take_effect(&self, execution: &mut Execution, concluded: Concluded) -> Visit {
-        let Concluded { index, role, visit, draft, finished, committed, is_decisive } = concluded;
+    pub(crate) fn take_effect(
+        &self,
+        execution: &mut Execution,
+        phase_commit: PhaseCommit,
+    ) -> Visit {
+        let PhaseCommit { index, role, visit, draft, finished, committed, is_decisive } =
+            phase_commit;
         execution.has_written |= is_decisive;
         execution.wait_set.join(&draft.found);
         execution.wait_set.saw(self.stores.stamped(visit.store), &committed.stamp);
@@ -202,7 +208,7 @@ impl Executor {
     /// Adds the witness rows that this runtime itself left on the objects written: the store need
     /// not report them.
     pub(crate) fn remember_rows(&self, visit: &mut Visit, written: &BTreeSet<Option<Ref>>) {
-        let known = self.stores.known();
+        let known = self.stores.cache();
         let told: HashSet<&WitnessRow> = visit.rows.iter().collect();
         let rows = written.iter().flat_map(|object| known.rows_on(visit.store, object.as_ref()));
         let untold = rows.filter(|row| !told.contains(row)).cloned().collect();
@@ -319,7 +325,7 @@ impl Executor {
     fn begin(&self, execution: &mut Execution, index: usize, visit: &Visit) {
         let id = execution.id.expect("a transaction that begins has an id");
         let has_more = execution.last_witnessed().is_some_and(|last| last > index);
-        self.stores.known().note_kept(visit.store, execution.hash);
+        self.stores.cache().note_kept(visit.store, execution.hash);
         if has_more {
             self.stores.stats.count(Counted::Begun);
             execution.begun = Some(Begun { id, first: index, intent: visit.name.clone() });
@@ -362,7 +368,7 @@ impl Executor {
             execution.wrote_first.get_or_insert(visit.store);
         }
         for row in &draft.own_rows {
-            self.stores.known().note_row(visit.store, row);
+            self.stores.cache().note_row(visit.store, row);
         }
         if let (Role::First | Role::Later, Some(begun)) = (role, &execution.begun) {
             self.stores.note_visible(visit.store, visit.replica.as_ref(), begun.id, seen);

@@ -21,12 +21,12 @@ use crate::execute::prefetch::{Found, later};
 use crate::mutants::Planted;
 
 /// Reads that go on while a phase runs.
-pub(crate) struct Early {
+pub(crate) struct EarlyPrefetch {
     asking: BoxFuture<'static, Found>,
     asked: Option<Found>,
 }
 
-impl Early {
+impl EarlyPrefetch {
     fn poll(&mut self, context: &mut Context<'_>) {
         if self.asked.is_none()
             && let Poll::Ready(asked) = self.asking.as_mut().poll(context)
@@ -45,8 +45,8 @@ impl Early {
 }
 
 /// Waits for a phase while the early reads go on.
-pub(crate) fn beside<F: Future>(
-    early: &mut Option<Box<Early>>,
+pub(crate) fn alongside<F: Future>(
+    early: &mut Option<Box<EarlyPrefetch>>,
     mut phase: Pin<&mut F>,
 ) -> impl Future<Output = F::Output> {
     poll_fn(move |context| {
@@ -59,11 +59,11 @@ pub(crate) fn beside<F: Future>(
 
 impl Executor {
     /// True if a transaction may read for a phase before the previous phase has committed.
-    pub(crate) fn may_read_ahead(&self, execution: &Execution) -> bool {
+    pub(crate) fn may_prefetch(&self, execution: &Execution) -> bool {
         // Planted faults concern runs that do not read ahead.
         let is_whole =
             self.stores.planted == Planted::None && self.stores.mutation == Mutation::None;
-        execution.reads_ahead
+        execution.prefetches
             && execution.host.is_none()
             && is_whole
             && !self.stores.is_beside
@@ -71,11 +71,13 @@ impl Executor {
     }
 
     /// Begins to read for the phase after the one of this index, if that one writes first.
-    pub(crate) fn read_early(&self, execution: &Execution, index: usize) -> Option<Box<Early>> {
+    pub(crate) fn prefetch_early(
+        &self,
+        execution: &Execution,
+        index: usize,
+    ) -> Option<Box<EarlyPrefetch>> {
         let plan = &execution.plan;
-        if plan.first_write != Some(index)
-            || execution.has_written
-            || !self.may_read_ahead(execution)
+        if plan.first_write != Some(index) || execution.has_written || !self.may_prefetch(execution)
         {
             return None;
         }
@@ -91,10 +93,11 @@ impl Executor {
             intent: execution.store_name(&plan.phases[index])?,
         };
         let later = later(execution, begun, execution.wait_set.clone(), execution.recorded.clone());
-        let store = self.reads_ahead_at(&later, index + 1)?;
+        let store = self.prefetches_at(&later, index + 1)?;
         let executor = self.me.upgrade()?;
-        let asking = async move { executor.ask_ahead(&later, index + 1, store, false).await };
-        Some(Box::new(Early { asking: Box::pin(asking), asked: None }))
+        let asking =
+            async move { executor.prefetch_in_time(&later, index + 1, store, false).await };
+        Some(Box::new(EarlyPrefetch { asking: Box::pin(asking), asked: None }))
     }
 }
 
@@ -106,14 +109,14 @@ mod tests {
 
     use super::*;
 
-    fn early(asking: impl Future<Output = Found> + Send + 'static) -> Early {
-        Early { asking: Box::pin(asking), asked: None }
+    fn early(asking: impl Future<Output = Found> + Send + 'static) -> EarlyPrefetch {
+        EarlyPrefetch { asking: Box::pin(asking), asked: None }
     }
 
     #[test]
     fn a_phase_is_not_held_up_by_what_is_read_early() {
         let mut reading = Some(Box::new(early(std::future::pending())));
-        assert_eq!(beside(&mut reading, pin!(async { 1 })).now_or_never(), Some(1));
+        assert_eq!(alongside(&mut reading, pin!(async { 1 })).now_or_never(), Some(1));
         assert!(reading.expect("it is there").end().now_or_never().is_none());
     }
 
@@ -121,7 +124,7 @@ mod tests {
     fn what_was_read_meanwhile_is_there_at_once() {
         let mut reading = Some(Box::new(early(async { Found::Waits })));
         let phase = pin!(std::future::pending::<()>());
-        assert!(beside(&mut reading, phase).now_or_never().is_none());
+        assert!(alongside(&mut reading, phase).now_or_never().is_none());
         let ended = reading.expect("it is there").end().now_or_never();
         assert!(matches!(ended, Some(Found::Waits)));
     }

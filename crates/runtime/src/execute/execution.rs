@@ -11,7 +11,7 @@ use mingle_model::{Name, Principal, TransactionId, Value};
 use mingle_store::{Data, Read};
 
 use crate::execute::host::Host;
-use crate::execute::prefetch::Ahead;
+use crate::execute::prefetch::Prefetched;
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::{Facts, Recorded};
 use crate::protocol::call_key::CallKey;
@@ -52,9 +52,9 @@ pub(crate) struct Execution {
     pub(crate) left: Box<Left>,
     pub(crate) is_helper: bool,
     /// True if the phase after the first writing one may read before that one commits.
-    pub(crate) reads_ahead: bool,
+    pub(crate) prefetches: bool,
     /// The phase that has read ahead.
-    pub(crate) ahead: Option<Box<Ahead>>,
+    pub(crate) prefetched: Option<Box<Prefetched>>,
     /// The time of its phases at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
     /// A time before any other process can have met it, by this process's clock; none for a helper.
@@ -113,8 +113,8 @@ impl Execution {
             satisfied: Vec::new(),
             left: Box::default(),
             is_helper: false,
-            reads_ahead: false,
-            ahead: None,
+            prefetches: false,
+            prefetched: None,
             time: 0,
             decided_after: None,
             host: None,

@@ -128,7 +128,7 @@ impl Executor {
             if let Some(reason) = found.parked.filter(|_| !helper.insists) {
                 return Err(Error::Parked { id, reason });
             }
-            let is_first = self.stores.known().begin_help(id);
+            let is_first = self.stores.cache().begin_help(id);
             if !is_first && !helper.pushes {
                 return Ok(Helped::Busy);
             }
@@ -195,7 +195,7 @@ impl Executor {
 
     /// The program with this hash: the current one, or an earlier one whose text the store keeps.
     async fn program_of(&self, hash: ProgramHash, place: &Name) -> Result<Arc<Program>, Error> {
-        if let Some(program) = self.stores.known().program(hash) {
+        if let Some(program) = self.stores.cache().program(hash) {
             return Ok(program);
         }
         let missing = || {
@@ -212,7 +212,7 @@ impl Executor {
             return Err(missing());
         }
         let program = Arc::new(mingle_lang::check(text).program.ok_or_else(missing)?);
-        self.stores.known().note_program(hash, program.clone());
+        self.stores.cache().note_program(hash, program.clone());
         Ok(program)
     }
 
@@ -406,6 +406,6 @@ struct Helping<'a> {
 
 impl Drop for Helping<'_> {
     fn drop(&mut self) {
-        self.stores.known().end_help(self.id);
+        self.stores.cache().end_help(self.id);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use mingle_store::DataStore;
 
-use crate::execute::commit::Concluded;
+use crate::execute::commit::PhaseCommit;
 use crate::execute::execution::Execution;
 
 /// The application's transaction, until it is known to have committed.
@@ -20,7 +20,7 @@ pub(crate) struct Host {
 
 /// A commit that takes effect with the application's transaction.
 pub(crate) struct Held {
-    pub(crate) concluded: Concluded,
+    pub(crate) phase_commit: PhaseCommit,
     /// The id under which to ask the store for its outcome.
     pub(crate) id: Option<TransactionId>,
 }
@@ -33,8 +33,8 @@ impl Execution {
     }
 
     /// True if a commit takes effect with the application's transaction.
-    pub(crate) fn hosts(&self, concluded: &Concluded) -> bool {
-        concluded.is_decisive && self.hosted_at(concluded.visit.store).is_some()
+    pub(crate) fn hosts(&self, phase_commit: &PhaseCommit) -> bool {
+        phase_commit.is_decisive && self.hosted_at(phase_commit.visit.store).is_some()
     }
 
     /// True if the call takes effect with this phase, even if it writes nothing: no effect elsewhere may follow

@@ -55,7 +55,7 @@ impl Executor {
             for (id, awaited) in waits {
                 let is_known = execution.id == Some(id)
                     || self.in_flight.table().is_running(id)
-                    || self.stores.known().is_visible(store, execution.replica.as_ref(), id);
+                    || self.stores.cache().is_visible(store, execution.replica.as_ref(), id);
                 if !is_known && !awaited.is_reader {
                     asked.entry(&awaited.intent).or_default().insert(id);
                 }
@@ -112,7 +112,7 @@ impl Executor {
                 let Some(site) = self.stores.store_called(name) else { continue };
                 let replica = self.stores.replica_at(site, home);
                 let known = |id: &TransactionId| {
-                    self.stores.known().is_visible(site, replica.as_ref(), *id)
+                    self.stores.cache().is_visible(site, replica.as_ref(), *id)
                 };
                 let open: Vec<_> =
                     waits(name).intersection(&stuck).copied().filter(|id| !known(id)).collect();

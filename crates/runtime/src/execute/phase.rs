@@ -15,7 +15,7 @@ use crate::execute::Executor;
 use crate::execute::attempt::Step;
 use crate::execute::execution::Execution;
 use crate::execute::helper::Helper;
-use crate::execute::prefetch::{Ahead, Kept};
+use crate::execute::prefetch::{Kept, Prefetched};
 use crate::mutants::Planted;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
@@ -111,8 +111,8 @@ pub(crate) struct Tries {
 
 impl Tries {
     /// Creates the tries of a phase that has already read, and returns its round trips.
-    fn of(ahead: Ahead) -> (Self, u32) {
-        let Ahead { fixed, rows, begun, since: read_since, round_trips, .. } = ahead;
+    fn of(prefetched: Prefetched) -> (Self, u32) {
+        let Prefetched { fixed, rows, begun, since: read_since, round_trips, .. } = prefetched;
         (Self { fixed: Some(fixed), rows, begun, read_since, ..Self::default() }, round_trips)
     }
 }
@@ -152,11 +152,12 @@ impl Executor {
         let begin = self.stores.world.elapsed();
         let store = execution.store_name(&execution.plan.phases[index]);
         let mut report = PhaseReport { store, ..PhaseReport::default() };
-        let ahead = execution.ahead.take_if(|ahead| ahead.index == index);
-        let (mut tries, mut read_ahead) = ahead.map(|ahead| Tries::of(*ahead)).unwrap_or_default();
+        let prefetched = execution.prefetched.take_if(|prefetched| prefetched.index == index);
+        let (mut tries, mut prefetch_trips) =
+            prefetched.map(|prefetched| Tries::of(*prefetched)).unwrap_or_default();
         loop {
             report.attempts += 1;
-            report.round_trips = std::mem::take(&mut read_ahead);
+            report.round_trips = std::mem::take(&mut prefetch_trips);
             let attempt = self.timed(execution, index, &mut tries, control, &mut report).await;
             let error = match attempt {
                 Ok(Step::Done) => {

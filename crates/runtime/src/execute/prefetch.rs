@@ -17,11 +17,11 @@ use mingle_store::{StoreError, Transaction};
 
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
-use crate::api::settings::{AHEAD_AGAIN_AFTER, AHEAD_MAX};
+use crate::api::settings::{PREFETCH_AGAIN_AFTER, PREFETCH_MAX};
 use crate::execute::Executor;
 use crate::execute::bookkeeping::Draft;
 use crate::execute::drive::session_of;
-use crate::execute::early_prefetch::Early;
+use crate::execute::early_prefetch::EarlyPrefetch;
 use crate::execute::execution::{Begun, Execution};
 use crate::execute::phase::Tries;
 use crate::execute::turns::Turns;
@@ -34,7 +34,7 @@ use crate::protocol::role::Role;
 use crate::protocol::wait_set::WaitSet;
 
 /// The reads and answers of the next phase.
-pub(crate) struct Ahead {
+pub(crate) struct Prefetched {
     /// The phase's index.
     pub(crate) index: usize,
     pub(crate) fixed: Fixed,
@@ -55,7 +55,7 @@ pub(crate) struct Ahead {
 
 /// The result of the next phase's reads.
 pub(crate) enum Found {
-    Read(Box<Ahead>),
+    Read(Box<Prefetched>),
     /// The phase would have to wait for another transaction.
     Waits,
     /// The store does not answer at once.
@@ -80,29 +80,29 @@ impl Executor {
     /// about to commit. Data that was read `early` is not read again. The answers are written with
     /// that commit. All of it is boxed: few transactions do that, and otherwise all futures would
     /// be larger.
-    pub(crate) async fn read_ahead(
+    pub(crate) async fn prefetch(
         &self,
         execution: &Execution,
         (index, role): (usize, Role),
-        early: Option<Box<Early>>,
+        early: Option<Box<EarlyPrefetch>>,
         finished: &Finished,
         draft: &mut Draft,
-    ) -> Option<Box<Ahead>> {
+    ) -> Option<Box<Prefetched>> {
         if role != Role::First {
             return None;
         }
-        Box::pin(self.read_next(execution, index, early, finished, draft)).await
+        Box::pin(self.prefetch_next(execution, index, early, finished, draft)).await
     }
 
-    async fn read_next(
+    async fn prefetch_next(
         &self,
         execution: &Execution,
         index: usize,
-        early: Option<Box<Early>>,
+        early: Option<Box<EarlyPrefetch>>,
         finished: &Finished,
         draft: &mut Draft,
-    ) -> Option<Box<Ahead>> {
-        let id = execution.id.filter(|_| self.may_read_ahead(execution))?;
+    ) -> Option<Box<Prefetched>> {
+        let id = execution.id.filter(|_| self.may_prefetch(execution))?;
         let begun = Begun {
             id,
             first: index,
@@ -114,27 +114,27 @@ impl Executor {
         recorded.merge(finished.recorded.clone());
         let later = later(execution, begun, wait_set, recorded);
         let next = index + 1;
-        let store = self.reads_ahead_at(&later, next)?;
+        let store = self.prefetches_at(&later, next)?;
         let asked = match early {
-            None => self.ask_ahead(&later, next, store, true).await,
+            None => self.prefetch_in_time(&later, next, store, true).await,
             Some(early) => match early.end().await {
-                Found::Read(ahead) if self.stands(&ahead, &later, store) => {
+                Found::Read(prefetched) if self.stands(&prefetched, &later, store) => {
                     self.stores.stats.count(Counted::ReadEarly);
-                    Found::Read(ahead)
+                    Found::Read(prefetched)
                 }
                 Found::Away => Found::Away,
-                _ => self.ask_ahead(&later, next, store, true).await,
+                _ => self.prefetch_in_time(&later, next, store, true).await,
             },
         };
         match asked {
-            Found::Read(ahead) => {
+            Found::Read(prefetched) => {
                 self.stores.stats.count(Counted::ReadAhead);
-                draft.writes.extend(fixed_records(id, next, &ahead.fixed));
-                Some(ahead)
+                draft.writes.extend(fixed_records(id, next, &prefetched.fixed));
+                Some(prefetched)
             }
             Found::Away => {
-                let again = self.stores.world.elapsed() + AHEAD_AGAIN_AFTER;
-                self.stores.known().note_reads_ahead_from(store, again);
+                let again = self.stores.world.elapsed() + PREFETCH_AGAIN_AFTER;
+                self.stores.cache().note_prefetches_from(store, again);
                 None
             }
             Found::Waits | Found::Failed => None,
@@ -142,18 +142,18 @@ impl Executor {
     }
 
     /// Returns the store at which a phase may read before the first commit.
-    pub(crate) fn reads_ahead_at(&self, later: &Execution, index: usize) -> Option<usize> {
+    pub(crate) fn prefetches_at(&self, later: &Execution, index: usize) -> Option<usize> {
         let phase = later.plan.phases.get(index)?;
         let store = phase.store.filter(|_| phase.code.iter().any(visits))?.index();
         let is_asked = self.is_fixed(later, index, store)
             && self.worker_for(store, &Tries::default()).is_none()
-            && self.stores.world.elapsed() >= self.stores.known().reads_ahead_from(store);
+            && self.stores.world.elapsed() >= self.stores.cache().prefetches_from(store);
         is_asked.then_some(store)
     }
 
     /// Sends a phase's reads; `is_decided` if nothing in it can keep the first phase from its
     /// commit.
-    pub(crate) async fn ask_ahead(
+    pub(crate) async fn prefetch_in_time(
         &self,
         later: &Execution,
         index: usize,
@@ -161,13 +161,13 @@ impl Executor {
         is_decided: bool,
     ) -> Found {
         let mut reading = pin!(self.read_as(later, index, store, is_decided));
-        let mut enough = self.stores.world.sleep(AHEAD_MAX);
+        let mut enough = self.stores.world.sleep(PREFETCH_MAX);
         let read = poll_fn(|context| match reading.as_mut().poll(context) {
             Poll::Ready(read) => Poll::Ready(Some(read)),
             Poll::Pending => enough.as_mut().poll(context).map(|()| None),
         });
         match read.await {
-            Some(Ok(Some(ahead))) => Found::Read(Box::new(ahead)),
+            Some(Ok(Some(prefetched))) => Found::Read(Box::new(prefetched)),
             Some(Ok(None)) => Found::Waits,
             None | Some(Err(Error::Store(StoreError::Unavailable { .. }))) => Found::Away,
             Some(Err(_)) => Found::Failed,
@@ -177,16 +177,16 @@ impl Executor {
     /// True if reads made before the first phase was known equal those that the next phase would
     /// make now: the transactions to wait for were visible before, and the replica had to have seen
     /// as much.
-    fn stands(&self, ahead: &Ahead, later: &Execution, store: usize) -> bool {
+    fn stands(&self, prefetched: &Prefetched, later: &Execution, store: usize) -> bool {
         let name = &self.stores.all[store].capabilities().store;
-        let replica = ahead.replica.as_ref();
+        let replica = prefetched.replica.as_ref();
         let was_there = |id: TransactionId| {
             later.chain.contains(&id)
-                || ahead.satisfied.contains(&id)
-                || self.stores.known().was_visible(store, replica, id, ahead.visible_count)
+                || prefetched.satisfied.contains(&id)
+                || self.stores.cache().was_visible(store, replica, id, prefetched.visible_count)
         };
         later.wait_set.waits_at(name).all(|(id, _)| was_there(id))
-            && ahead.after.covers(&self.after(later, store, None))
+            && prefetched.after.covers(&self.after(later, store, None))
     }
 
     /// Performs the reads of a phase; none if it has to wait for another transaction.
@@ -196,9 +196,9 @@ impl Executor {
         index: usize,
         store: usize,
         is_decided: bool,
-    ) -> Result<Option<Ahead>, Error> {
+    ) -> Result<Option<Prefetched>, Error> {
         let (since, visible_count) =
-            (self.stores.world.elapsed(), self.stores.known().visible_count());
+            (self.stores.world.elapsed(), self.stores.cache().visible_count());
         let mut visit = self.visit(later, index, &Tries::default(), store);
         let (replica, after) = (visit.replica.clone(), self.after(later, store, None));
         let session = session_of(later, replica.clone(), after.clone());
@@ -216,7 +216,7 @@ impl Executor {
         // A snapshot older than the first commit would not do for a store that keeps an order.
         let goes_on = self.stores.all[store].capabilities().level == Level::Eventual
             && visit.flushed.is_empty();
-        Ok(Some(Ahead {
+        Ok(Some(Prefetched {
             index,
             fixed,
             rows: visit.rows,

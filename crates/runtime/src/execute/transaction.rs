@@ -59,7 +59,7 @@ impl Executor {
             session.replica(),
         );
         // With `until`, the caller does not wait for phases after that store.
-        Execution { reads_ahead: call.until.is_none(), ..execution.keyed(call) }
+        Execution { prefetches: call.until.is_none(), ..execution.keyed(call) }
     }
 
     /// Runs a transaction to its end, in a span of its own.
@@ -158,7 +158,7 @@ impl Executor {
         session.learn(&own);
         for (store, _) in session.worklist().seen() {
             let Some(index) = self.stores.store_called(store) else { continue };
-            if let Some((everywhere, _)) = self.stores.known().everywhere(index) {
+            if let Some((everywhere, _)) = self.stores.cache().everywhere(index) {
                 session.is_everywhere(store, everywhere);
             }
         }

@@ -171,7 +171,7 @@ impl Executor {
         report.id = held.filter(|_| execution.last_witnessed() > Some(last)).and(execution.id);
         report.result = held.map_or_else(
             || execution.result.clone(),
-            |held| held.concluded.finished.result.clone().or(execution.result.clone()),
+            |held| held.phase_commit.finished.result.clone().or(execution.result.clone()),
         );
         Ok(())
     }
@@ -273,8 +273,8 @@ impl Executor {
     /// True if the application has committed; `None` if that is not known.
     async fn has_committed(&self, held: &Held, patience: Patience, looks: u32) -> Option<bool> {
         let Some(id) = held.id else { return Some(true) };
-        let site = &self.stores.all[held.concluded.visit.store];
-        let has_intent = held.concluded.role == Role::First;
+        let site = &self.stores.all[held.phase_commit.visit.store];
+        let has_intent = held.phase_commit.role == Role::First;
         if patience == Patience::Looks {
             if has_intent && self.has_intent(held, id).await {
                 return Some(true);
@@ -298,7 +298,7 @@ impl Executor {
     }
 
     async fn has_intent(&self, held: &Held, id: TransactionId) -> bool {
-        let found = self.intent_and_mark(id, &held.concluded.visit.name).await;
+        let found = self.intent_and_mark(id, &held.phase_commit.visit.name).await;
         matches!(found, Ok(Some(_)))
     }
 
@@ -334,7 +334,7 @@ impl Executor {
                     None => {}
                 }
                 if world.elapsed() > deadline {
-                    let (store, id) = (held.concluded.visit.name.clone(), held.id);
+                    let (store, id) = (held.phase_commit.visit.name.clone(), held.id);
                     pending.shared.finish(Err(Error::Unknown { store, id }));
                 }
                 let pause = executor.stores.backoff(looks);
@@ -359,9 +359,9 @@ impl Executor {
         let index = report.phases.len() - 1;
         let mut committed = Vec::new();
         if let Some(held) = host.and_then(|host| host.held) {
-            self.stores.figures.committed(&held.concluded.visit.name, held.concluded.role);
-            committed.push(held.concluded.visit.name.clone());
-            self.take_effect(execution, held.concluded);
+            self.stores.figures.committed(&held.phase_commit.visit.name, held.phase_commit.role);
+            committed.push(held.phase_commit.visit.name.clone());
+            self.take_effect(execution, held.phase_commit);
         }
         let phase = report.phases[index].clone();
         shared.tell(|| Event::Committed { phase: index, report: phase });

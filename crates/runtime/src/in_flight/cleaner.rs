@@ -175,7 +175,7 @@ impl InFlight {
         }
         // Done before the deletion: a runtime that still remembers a row would pass it on, and no
         // process would remove the new row.
-        self.stores.known().drop_rows(last);
+        self.stores.cache().drop_rows(last);
         if !matches!(self.stores.planted, Planted::FloorAfterDeletion | Planted::NothingDeleted) {
             self.delete(&ready, &parts).await?;
         }
@@ -329,7 +329,7 @@ impl InFlight {
         for (store, stamp) in seen_by(ready) {
             let Some(index) = self.stores.store_called(&store) else { continue };
             let everywhere = self.stores.all[index].everywhere().await?;
-            self.stores.known().note_everywhere(
+            self.stores.cache().note_everywhere(
                 index,
                 everywhere.clone(),
                 self.stores.world.elapsed(),

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 /// The writes of one phase.
 #[derive(Debug, Default)]
-pub struct Overlay {
+pub struct WriteBuffer {
     objects: FxHashMap<Ref, ObjectWrites>,
     /// The objects in the order in which they were first written.
     order: Vec<Ref>,
@@ -53,7 +53,7 @@ pub struct FieldView<'a> {
     pub hidden: bool,
 }
 
-impl Overlay {
+impl WriteBuffer {
     /// True if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()

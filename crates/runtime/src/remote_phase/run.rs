@@ -165,7 +165,7 @@ impl Beside {
         let in_flight = InFlight::new(Stores::new(parts), Table::lent(attempt.lent));
         let executor = Executor::new(in_flight);
         let now = self.world.elapsed();
-        let mut known = executor.stores.known();
+        let mut known = executor.stores.cache();
         for (store, sent) in attempt.stores.iter().enumerate() {
             if let Some(everywhere) = sent.as_ref().and_then(|sent| sent.everywhere.clone()) {
                 known.note_everywhere(store, everywhere, now);
@@ -254,7 +254,7 @@ impl Beside {
     }
 
     fn note_kept(&self, executor: &Executor, store: usize) {
-        if !executor.stores.known().is_kept(store, executor.stores.hash) {
+        if !executor.stores.cache().is_kept(store, executor.stores.hash) {
             return;
         }
         let mut kept = self.kept();

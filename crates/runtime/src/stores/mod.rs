@@ -29,7 +29,7 @@ use crate::protocol::intent::ProgramHash;
 use crate::stores::answers::Sums;
 use crate::stores::availability::Circuits;
 use crate::stores::visibility::Looked;
-use crate::stores::visibility_cache::Known;
+use crate::stores::visibility_cache::VisibilityCache;
 
 /// A program, its stores, the world, and all that this process has learned of the stores.
 pub(crate) struct Stores {
@@ -43,7 +43,7 @@ pub(crate) struct Stores {
     pub(crate) settings: Settings,
     /// The decision which transactions named callers may call; if it is not set, all.
     pub(crate) admission: OnceLock<Arc<dyn Admission>>,
-    known: Mutex<Known>,
+    cache: Mutex<VisibilityCache>,
     looked: Mutex<Looked>,
     circuits: Mutex<Circuits>,
     sums: Mutex<Sums>,
@@ -79,7 +79,7 @@ impl Stores {
         );
         metrics::describe();
         let hash = ProgramHash::of(&program.text);
-        let known = Known::of(hash, program.clone());
+        let cache = VisibilityCache::of(hash, program.clone());
         let stamped = stamped(&stores);
         let figures = Figures::of(&program);
         Arc::new_cyclic(|me| Self {
@@ -90,7 +90,7 @@ impl Stores {
             world,
             settings,
             admission: OnceLock::new(),
-            known: Mutex::new(known),
+            cache: Mutex::new(cache),
             looked: Mutex::default(),
             circuits: Mutex::default(),
             sums: Mutex::default(),
@@ -159,8 +159,8 @@ impl Stores {
         replica.filter(|replica| known.contains(replica)).cloned()
     }
 
-    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn cache(&self) -> MutexGuard<'_, VisibilityCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn circuits(&self) -> MutexGuard<'_, Circuits> {

@@ -77,7 +77,7 @@ impl Stores {
     /// True if every replica of a store is known to have a transaction's effects there.
     pub(crate) fn is_through(&self, store: usize, id: TransactionId) -> bool {
         let replicas = self.replicas(store);
-        let known = self.known();
+        let known = self.cache();
         match self.planted {
             Planted::AllPassedOn => return false,
             Planted::ThroughAtOne => {
@@ -97,7 +97,7 @@ impl Stores {
         seen: &Stamp,
     ) {
         let is_many = self.is_many(store);
-        let mut known = self.known();
+        let mut known = self.cache();
         known.note_visible(store, replica, id);
         if !is_many {
             // Replicas that agree are treated as one.
@@ -149,7 +149,7 @@ impl Stores {
                 && open.len() > PASSED_ON_MAX
                 && !stamped.contains(self.stamped(store));
             for (id, awaited) in open {
-                let seen = if joins { self.known().seen_with(store, id).cloned() } else { None };
+                let seen = if joins { self.cache().seen_with(store, id).cloned() } else { None };
                 match seen {
                     Some(seen) => told.saw(self.stamped(store), &seen),
                     None => told.wait_at(name, id, awaited.clone()),
@@ -172,7 +172,7 @@ impl Stores {
             let own = self.replica_at(store, session.replica().as_ref());
             let is_eventual = self.all[store].capabilities().level == Level::Eventual;
             let is_over = |id: &TransactionId| {
-                let is_here = || self.known().is_visible(store, own.as_ref(), *id);
+                let is_here = || self.cache().is_visible(store, own.as_ref(), *id);
                 self.is_through(store, *id) || (is_long && is_eventual && is_here())
             };
             let ids = wait_set.waits_at(name).map(|(id, _)| id);
@@ -186,14 +186,14 @@ impl Stores {
     pub(crate) fn ask_everywhere(&self, store: usize) {
         let (me, site) = (self.me.clone(), self.all[store].clone());
         let now = self.world.elapsed();
-        let before = self.known().everywhere(store).map(|(stamp, _)| stamp.clone());
-        self.known().note_everywhere(store, before.unwrap_or_default(), now);
+        let before = self.cache().everywhere(store).map(|(stamp, _)| stamp.clone());
+        self.cache().note_everywhere(store, before.unwrap_or_default(), now);
         self.world.spawn(Box::pin(async move {
             if let Ok(everywhere) = site.everywhere().await
                 && let Some(stores) = me.upgrade()
             {
                 let now = stores.world.elapsed();
-                stores.known().note_everywhere(store, everywhere, now);
+                stores.cache().note_everywhere(store, everywhere, now);
             }
         }));
     }
@@ -204,7 +204,7 @@ impl Stores {
             return;
         }
         for replica in self.replicas(store) {
-            let known = self.known();
+            let known = self.cache();
             let is_new = |id: &TransactionId| !known.is_visible(store, replica.as_ref(), *id);
             let ids: Vec<TransactionId> = ids.iter().copied().filter(is_new).collect();
             drop(known);
@@ -249,7 +249,7 @@ impl Stores {
         let seen = transaction.commit(Commit::default()).await?.stamp;
         for (id, answers) in wanted.iter().zip(answers.chunks(2)) {
             if let [_, Data::Record(Some(floor))] = answers {
-                self.known().note_floor(*store, replica.as_ref(), id.origin, read_floor(floor));
+                self.cache().note_floor(*store, replica.as_ref(), id.origin, read_floor(floor));
             }
             if is_visible(*id, answers) {
                 self.note_visible(*store, replica.as_ref(), *id, &seen);

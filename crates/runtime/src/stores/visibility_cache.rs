@@ -13,7 +13,7 @@ use crate::protocol::intent::ProgramHash;
 
 /// Facts that stay true once learned.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct VisibilityCache {
     /// Commit witnesses, or floors above them, that were visible at a replica of a store, each with
     /// its number in the order of learning.
     visible: HashMap<(usize, Option<Name>, TransactionId), u64>,
@@ -26,7 +26,7 @@ pub(crate) struct Known {
     /// The stamp that every replica of a store has seen, and the time of that question.
     everywhere: BTreeMap<usize, (Stamp, Duration)>,
     /// The time from which phases at a store may read ahead again.
-    reads_ahead_from: BTreeMap<usize, Duration>,
+    prefetches_from: BTreeMap<usize, Duration>,
     /// Programs that helpers needed.
     programs: HashMap<ProgramHash, Arc<Program>>,
     /// Stores that keep the text of a program.
@@ -40,7 +40,7 @@ pub(crate) struct Known {
     rows_of: BTreeMap<TransactionId, Vec<(usize, Option<Ref>)>>,
 }
 
-impl Known {
+impl VisibilityCache {
     /// Creates the facts of a runtime that has this program.
     pub(crate) fn of(hash: ProgramHash, program: Arc<Program>) -> Self {
         Self { programs: HashMap::from([(hash, program)]), ..Self::default() }
@@ -127,12 +127,12 @@ impl Known {
     }
 
     /// Returns the time from which phases at a store may read ahead.
-    pub(crate) fn reads_ahead_from(&self, store: usize) -> Duration {
-        self.reads_ahead_from.get(&store).copied().unwrap_or_default()
+    pub(crate) fn prefetches_from(&self, store: usize) -> Duration {
+        self.prefetches_from.get(&store).copied().unwrap_or_default()
     }
 
-    pub(crate) fn note_reads_ahead_from(&mut self, store: usize, from: Duration) {
-        let known = self.reads_ahead_from.entry(store).or_default();
+    pub(crate) fn note_prefetches_from(&mut self, store: usize, from: Duration) {
+        let known = self.prefetches_from.entry(store).or_default();
         *known = from.max(*known);
     }
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_was_learned_later_was_not_known_before() {
-        let mut known = Known::default();
+        let mut known = VisibilityCache::default();
         let id = |sequence| TransactionId { origin: Origin(1), sequence };
         known.note_visible(0, None, id(1));
         let count = known.visible_count();
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_program_is_kept_where_that_was_noted_and_helped_are_those_that_are_helped() {
-        let mut known = Known::default();
+        let mut known = VisibilityCache::default();
         let (one, other) = (ProgramHash([1; 32]), ProgramHash([2; 32]));
         known.note_kept(3, one);
         assert!(known.is_kept(3, one));
@@ -227,14 +227,14 @@ mod tests {
 
     #[test]
     fn an_answer_that_comes_late_takes_nothing_back() {
-        let mut known = Known::default();
+        let mut known = VisibilityCache::default();
         let stamp = |count| Stamp::from_iter([("r1".into(), count)]);
         let (early, late) = (Duration::from_secs(1), Duration::from_secs(2));
         known.note_everywhere(0, stamp(5), late);
         known.note_everywhere(0, stamp(3), early);
         assert_eq!(known.everywhere(0), Some(&(stamp(5), late)));
-        known.note_reads_ahead_from(0, late);
-        known.note_reads_ahead_from(0, early);
-        assert_eq!(known.reads_ahead_from(0), late);
+        known.note_prefetches_from(0, late);
+        known.note_prefetches_from(0, early);
+        assert_eq!(known.prefetches_from(0), late);
     }
 }

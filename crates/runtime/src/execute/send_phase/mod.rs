@@ -157,7 +157,7 @@ impl Executor {
         let known = declared.map(|declared| {
             let store = self.stores.store_called(&declared.name)?;
             let capabilities = self.stores.all[store].capabilities().clone();
-            let everywhere = self.stores.known().everywhere(store).map(|(stamp, _)| stamp.clone());
+            let everywhere = self.stores.cache().everywhere(store).map(|(stamp, _)| stamp.clone());
             Some(Known { capabilities, everywhere })
         });
         known.collect()

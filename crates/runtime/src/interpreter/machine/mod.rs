@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use crate::api::error::Error;
 use crate::api::settings::Settings;
 use crate::interpreter::machine::slice::{Slice, weight};
-use crate::interpreter::write_buffer::Overlay;
+use crate::interpreter::write_buffer::WriteBuffer;
 
 /// The values that a phase keeps for later ones, by queue, each in the order of recording.
 #[derive(Clone, Debug, Default)]
@@ -131,7 +131,7 @@ pub struct Machine<'a> {
     fetched: FxHashMap<Read, Data>,
     /// The reads whose answers are awaited.
     awaited: Vec<Read>,
-    overlay: Overlay,
+    write_buffer: WriteBuffer,
     /// Commands that wait to be sent, so fetched data may be out of date.
     commands: Vec<Write>,
     recorded: Recorded,
@@ -180,7 +180,7 @@ impl<'a> Machine<'a> {
             last_reads: &phase.last_reads,
             fetched: FxHashMap::default(),
             awaited: Vec::new(),
-            overlay: Overlay::default(),
+            write_buffer: WriteBuffer::default(),
             commands: Vec::new(),
             recorded: Recorded::new(plan),
             result: None,
@@ -246,7 +246,7 @@ impl<'a> Machine<'a> {
     /// Returns the results of the phase, once it is done.
     pub fn finish(mut self) -> Finished {
         let mut writes = std::mem::take(&mut self.commands);
-        writes.extend(self.overlay.take_writes());
+        writes.extend(self.write_buffer.take_writes());
         Finished { writes, recorded: self.recorded, result: self.result }
     }
 

@@ -141,7 +141,7 @@ impl<'a> Machine<'a> {
 
     /// Runs a query. It sees the writes made before it, so they are sent first.
     fn run_query(&mut self, operation: u32, read: &ReadSpec, dst: Slot) -> Option<Need> {
-        if !self.overlay.is_empty() {
+        if !self.write_buffer.is_empty() {
             self.at -= 1;
             return Some(self.flush());
         }
@@ -165,7 +165,7 @@ impl<'a> Machine<'a> {
         let values = match &read.kind {
             ReadKind::Exists(_) | ReadKind::ExistsForNew(_) => {
                 let own = self
-                    .overlay
+                    .write_buffer
                     .exists(&object)
                     .filter(|_| self.mutation != Mutation::OverlayIgnored);
                 match own {
@@ -240,7 +240,7 @@ impl<'a> Machine<'a> {
         if self.mutation == Mutation::OverlayIgnored {
             return FieldView { writes: None, hidden: false };
         }
-        self.overlay.field(object, field)
+        self.write_buffer.field(object, field)
     }
 
     fn default(&self, kind: mingle_lang::hir::ObjectId, field: u16) -> Value {

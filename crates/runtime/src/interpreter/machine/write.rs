@@ -1,4 +1,4 @@
-//! Writes: into the overlay, and to the store before the commit if the program asks the store
+//! Writes: into the write buffer, and to the store before the commit if the program asks the store
 //! itself.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ impl<'a> Machine<'a> {
     /// Sends the waiting writes, and forgets the data fetched before them.
     pub(super) fn flush(&mut self) -> Need {
         let mut writes = std::mem::take(&mut self.commands);
-        writes.extend(self.overlay.take_writes());
+        writes.extend(self.write_buffer.take_writes());
         self.fetched.clear();
         Need::Flush(writes)
     }
@@ -58,26 +58,30 @@ impl<'a> Machine<'a> {
         let mut args = args.into_iter();
         let mut arg = || args.next().expect("a write has its arguments");
         match &write.kind {
-            WriteKind::Assign(_, field) => self.overlay.assign(&object, *field, arg()),
-            WriteKind::Delete(_) => self.overlay.delete(&object),
+            WriteKind::Assign(_, field) => self.write_buffer.assign(&object, *field, arg()),
+            WriteKind::Delete(_) => self.write_buffer.delete(&object),
             WriteKind::Create(_, fields) => {
-                self.overlay.create(&object);
+                self.write_buffer.create(&object);
                 for (field, value) in fields.iter().zip(args) {
-                    self.overlay.assign(&object, *field, value);
+                    self.write_buffer.assign(&object, *field, value);
                 }
             }
             WriteKind::Collection(kind, field, collection) => match collection {
                 CollectionWrite::Add => {
-                    self.overlay.add(&object, *field, arg().as_int().expect("an amount is an int"));
+                    self.write_buffer.add(
+                        &object,
+                        *field,
+                        arg().as_int().expect("an amount is an int"),
+                    );
                 }
-                CollectionWrite::Insert => self.overlay.set(&object, *field, arg(), true),
-                CollectionWrite::Remove => self.overlay.set(&object, *field, arg(), false),
+                CollectionWrite::Insert => self.write_buffer.set(&object, *field, arg(), true),
+                CollectionWrite::Remove => self.write_buffer.set(&object, *field, arg(), false),
                 CollectionWrite::Put => {
                     let key = arg();
-                    self.overlay.put(&object, *field, key, Some(arg()));
+                    self.write_buffer.put(&object, *field, key, Some(arg()));
                 }
-                CollectionWrite::Erase => self.overlay.put(&object, *field, arg(), None),
-                CollectionWrite::Append => self.overlay.append(&object, *field, arg()),
+                CollectionWrite::Erase => self.write_buffer.put(&object, *field, arg(), None),
+                CollectionWrite::Append => self.write_buffer.append(&object, *field, arg()),
                 CollectionWrite::Clear => {
                     let empty = match &self.program.objects[kind.index()].declared.fields
                         [usize::from(*field)]
@@ -87,7 +91,7 @@ impl<'a> Machine<'a> {
                         FieldType::Map(..) => FieldWrites::Map(true, BTreeMap::new()),
                         _ => FieldWrites::Log(true, Vec::new()),
                     };
-                    self.overlay.clear(&object, *field, empty);
+                    self.write_buffer.clear(&object, *field, empty);
                 }
             },
             WriteKind::Command(_) => {}
@@ -100,12 +104,12 @@ impl<'a> Machine<'a> {
         let operation = self.operation_name(operation);
         let Some(dst) = dst else {
             // Writes made before a command are visible to it, so they keep their order.
-            let before = self.overlay.take_writes();
+            let before = self.write_buffer.take_writes();
             self.commands.extend(before);
             self.commands.push(Write::Command { operation, arguments });
             return None;
         };
-        if !self.overlay.is_empty() || !self.commands.is_empty() {
+        if !self.write_buffer.is_empty() || !self.commands.is_empty() {
             self.at -= 1;
             return Some(self.flush());
         }
