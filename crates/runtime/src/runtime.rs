@@ -59,8 +59,8 @@ impl Runtime {
         settings: Settings,
     ) -> Arc<Self> {
         let table = Table::new(draw_origin(&*world));
-        let (mutation, planted, is_beside) = (Mutation::None, Planted::None, false);
-        let parts = Parts { program, stores, world, settings, mutation, planted, is_beside };
+        let (mutation, planted, is_worker) = (Mutation::None, Planted::None, false);
+        let parts = Parts { program, stores, world, settings, mutation, planted, is_worker };
         Self::build(parts, table)
     }
 

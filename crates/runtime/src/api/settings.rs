@@ -122,7 +122,7 @@ pub(crate) const HELP_DEPTH_MAX: usize = 16;
 pub(crate) const VISIBLE_MAX: usize = 100_000;
 
 /// The number of tries of a phase inside a host transaction, as it learns of witness rows.
-pub(crate) const INSIDE_ATTEMPTS_MAX: u32 = 8;
+pub(crate) const HOSTED_ATTEMPTS_MAX: u32 = 8;
 
 /// The number of looks for an intent before a process that does not know if the host transaction
 /// has ended asks for its outcome, which may take until the end of that transaction.
@@ -133,20 +133,20 @@ pub(crate) const ASKED_AT_ONCE_MAX: usize = 2;
 
 /// The number of tries that a worker beside a store makes before it answers: after conflicts, and
 /// with witness rows that the store has named.
-pub(crate) const BESIDE_TRIES_MAX: u32 = 8;
+pub(crate) const WORKER_TRIES_MAX: u32 = 8;
 
 /// The size in bytes above which decoding an attempt takes a turn of computation.
-pub(crate) const BESIDE_INLINE_BYTES_MAX: usize = 16 << 10;
+pub(crate) const WORKER_INLINE_BYTES_MAX: usize = 16 << 10;
 
 /// The number of programs kept at a store that a worker beside it remembers.
-pub(crate) const BESIDE_KEPT_MAX: usize = 10_000;
+pub(crate) const WORKER_KEPT_MAX: usize = 10_000;
 
-/// The interval between raises of floors for omitted commit witnesses.
+/// The interval between raises of floors for deferred commit witnesses.
 pub(crate) const SETTLED_EVERY: Duration = Duration::from_millis(25);
 
-/// The time after its phase's commit at which an omitted commit witness is written, if no floor
+/// The time after its phase's commit at which a deferred commit witness is written, if no floor
 /// stands for it.
-pub(crate) const OWED_FOR: Duration = Duration::from_millis(100);
+pub(crate) const DEFERRED_FOR: Duration = Duration::from_millis(100);
 
 /// The maximal time for which reading ahead delays the first commit.
 pub(crate) const PREFETCH_MAX: Duration = Duration::from_millis(50);

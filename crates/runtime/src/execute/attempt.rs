@@ -21,7 +21,7 @@ use crate::execute::drive::session_of;
 use crate::execute::early_prefetch::alongside;
 use crate::execute::execution::Execution;
 use crate::execute::phase::{Control, Tries};
-use crate::execute::preflight::{Asked, called_read};
+use crate::execute::preflight::{Question, called_read};
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
 use crate::mutants::Planted;
@@ -51,7 +51,7 @@ pub(crate) struct Visit {
     pub(crate) name: Name,
     /// The replica at which the attempt runs.
     pub(crate) replica: Option<Name>,
-    pub(crate) asked: Vec<(Read, Asked)>,
+    pub(crate) questions: Vec<(Read, Question)>,
     /// Witness rows of the data that was read.
     pub(crate) rows: Vec<WitnessRow>,
     /// Witness rows that this runtime itself left, at some replica, on the objects written.
@@ -60,7 +60,7 @@ pub(crate) struct Visit {
     pub(crate) reads: Vec<Read>,
     /// Answers, batch by batch.
     pub(crate) answers: Vec<Vec<Data>>,
-    /// The latest version among the answers, or among the fixed answers.
+    /// The latest version among the answers, or among the pinned answers.
     pub(crate) version: u64,
     /// Writes that were sent before the commit.
     pub(crate) flushed: Vec<Write>,
@@ -123,14 +123,15 @@ impl Executor {
             return self.run_locally(execution, index, Turns::of(control), report).await;
         };
         let store = self.site(execution, store)?;
-        self.learn_fixed(execution, (index, store), tries, report.attempts).await?;
+        self.learn_pinned(execution, (index, store), tries, report.attempts).await?;
         if let Some(worker) = self.worker_for(store, tries) {
             let place = (index, store);
-            let beside = self.attempt_beside(worker, execution, place, tries, control, report);
+            let beside = self.attempt_remotely(worker, execution, place, tries, control, report);
             return Box::pin(beside).await;
         }
         let mut visit = self.visit(execution, index, tries, store);
-        tries.after = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));
+        tries.after =
+            self.after(execution, store, tries.pinned.as_ref().map(|pinned| &pinned.seen));
         let session = session_of(execution, visit.replica.clone(), tries.after.clone());
         let begun = tries.begun.take();
         visit.goes_on = begun.is_some().then_some(tries.read_since);
@@ -178,7 +179,7 @@ impl Executor {
     ) -> Result<Driven, Error> {
         let facts = self.facts(execution);
         let mut machine = self.machine(execution, index, &facts);
-        let driving = self.drive(&mut machine, tries.fixed.as_ref(), visit, transaction, told);
+        let driving = self.drive(&mut machine, tries.pinned.as_ref(), visit, transaction, told);
         Ok(match driving.await? {
             Some(step) => Driven::Step(step),
             None => Driven::Finished(machine.finish()),
@@ -234,7 +235,7 @@ impl Executor {
             facts,
             earlier: &execution.recorded,
             // A worker need not trust the sender of a phase on this point.
-            unbounded: !self.stores.is_beside && is_decided,
+            unbounded: !self.stores.is_worker && is_decided,
         };
         let mut machine = Machine::new(start, &execution.arguments, &self.stores.settings);
         machine.mutate(self.stores.mutation);
@@ -344,25 +345,25 @@ impl Executor {
             {
                 continue;
             }
-            asked.push((record(RecordKind::Witness, id), Asked::Witness(id, awaited.clone())));
-            asked.push((floor(id), Asked::Floor(id)));
+            asked.push((record(RecordKind::Witness, id), Question::Witness(id, awaited.clone())));
+            asked.push((floor(id), Question::Floor(id)));
         }
         asked.extend(self.own_reads(execution, tries));
         asked.extend(called_read(execution, tries));
         asked.extend(self.endorsed_reads(execution, index));
-        let leaves_nothing = tries.fixed.is_none()
-            && !self.is_fixed(execution, index, store)
+        let leaves_nothing = tries.pinned.is_none()
+            && !self.pins_answers(execution, index, store)
             && leaves_nothing(execution, index);
         Visit {
             store,
             name,
             replica,
-            asked,
+            questions: asked,
             rows: tries.rows.clone(),
             remembered: Vec::new(),
             reads: Vec::new(),
             answers: Vec::new(),
-            version: tries.fixed.as_ref().map_or(0, |fixed| fixed.version),
+            version: tries.pinned.as_ref().map_or(0, |pinned| pinned.version),
             flushed: Vec::new(),
             own: execution.id,
             satisfied: Vec::new(),
@@ -395,7 +396,7 @@ impl Executor {
     pub(crate) async fn judge(
         &self,
         visit: &mut Visit,
-        asked: &[(Read, Asked)],
+        asked: &[(Read, Question)],
         answers: Vec<Answer>,
         transaction: &mut dyn Transaction,
     ) -> Result<Option<Step>, Error> {
@@ -409,7 +410,7 @@ impl Executor {
                     continue;
                 }
                 data => {
-                    if let Asked::Endorsed(before) = asked
+                    if let Question::Endorsed(before) = asked
                         && *before != data
                     {
                         step = Some(Step::StartOver);
@@ -420,20 +421,20 @@ impl Executor {
             let floor = record.as_deref().map_or(0, read_floor);
             let is_below = |id: Option<TransactionId>| id.is_some_and(|id| id.sequence <= floor);
             match asked {
-                Asked::Witness(id, awaited) if record.is_none() => {
+                Question::Witness(id, awaited) if record.is_none() => {
                     waits.push((*id, awaited.clone()));
                 }
-                Asked::Witness(id, _) => visit.satisfied.push(*id),
-                Asked::Floor(id) if is_below(Some(*id)) => {
+                Question::Witness(id, _) => visit.satisfied.push(*id),
+                Question::Floor(id) if is_below(Some(*id)) => {
                     waits.retain(|(waited, _)| waited != id);
                     visit.satisfied.push(*id);
                 }
-                Asked::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
+                Question::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
                 // After starting over, the call is answered from the record.
-                Asked::Called if record.is_some() => step = Some(Step::StartOver),
-                Asked::Fence => visit.is_fenced |= record.is_some(),
-                Asked::FloorAsFence => visit.is_fenced |= is_below(visit.own),
-                Asked::OwnWitness => {
+                Question::Called if record.is_some() => step = Some(Step::StartOver),
+                Question::Fence => visit.is_fenced |= record.is_some(),
+                Question::FloorAsFence => visit.is_fenced |= is_below(visit.own),
+                Question::OwnWitness => {
                     if let (Some(first), Some(id)) = (record, visit.own) {
                         visit.taken = Some(read_witness(transaction, id, &first).await?);
                     }

@@ -34,7 +34,7 @@ pub(crate) struct Draft {
     pub(crate) has_rows: bool,
     pub(crate) own_rows: Vec<WitnessRow>,
     /// A commit witness that is not written for now.
-    pub(crate) owed: Option<Vec<Write>>,
+    pub(crate) deferred: Option<Vec<Write>>,
 }
 
 impl Executor {
@@ -333,11 +333,11 @@ impl Executor {
                 // Where the store counts one of several copies, another copy does no harm.
                 let is_guarded =
                     self.stores.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
-                if self.owes_witness(execution, index, visit) {
+                if self.defers_witness(execution, index, visit) {
                     if is_guarded {
                         draft.guards.push(commit_witness::is_absent(id));
                     }
-                    draft.owed = Some(witness(id, self.stores.world.random(), finished, draft));
+                    draft.deferred = Some(witness(id, self.stores.world.random(), finished, draft));
                 } else {
                     leave_witness(id, self.stores.world.random(), finished, is_guarded, draft);
                 }

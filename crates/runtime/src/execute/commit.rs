@@ -15,7 +15,7 @@ use crate::execute::attempt::{Step, Visit};
 use crate::execute::bookkeeping::{Draft, intent_store, role};
 use crate::execute::early_prefetch::EarlyPrefetch;
 use crate::execute::execution::{Begun, Execution};
-use crate::execute::host::Held;
+use crate::execute::host::HeldCommit;
 use crate::execute::phase::{Control, Tries};
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::Finished;
@@ -108,7 +108,7 @@ impl Executor {
         let wrote = !visit.flushed.is_empty() || !own_writes.is_empty();
         self.remember_rows(&mut visit, &written);
         let is_plain = tries.recomputes || !self.stores.settings.tracking;
-        let decides = wrote || execution.decides_inside(index);
+        let decides = wrote || execution.decides_in_host(index);
         let role = if is_plain { Role::Plain } else { role(execution, index, decides) };
         if !self.may_go_on(execution, index, &visit, tries).await? {
             return Ok(Step::Again);
@@ -152,8 +152,8 @@ impl Executor {
         }
     }
 
-    /// Returns true if the answers of the phase are fixed, or need not be. If false, the phase is
-    /// run again on the answers that another process has fixed.
+    /// Returns true if the answers of the phase are pinned, or need not be. If false, the phase is
+    /// run again on the answers that another process has pinned.
     async fn may_go_on(
         &self,
         execution: &Execution,
@@ -161,10 +161,10 @@ impl Executor {
         visit: &Visit,
         tries: &mut Tries,
     ) -> Result<bool, Error> {
-        if !self.is_fixed(execution, index, visit.store) || tries.fixed.is_some() {
+        if !self.pins_answers(execution, index, visit.store) || tries.pinned.is_some() {
             return Ok(true);
         }
-        let is_ours = Box::pin(self.fix(execution, index, visit, tries)).await?;
+        let is_ours = Box::pin(self.pin(execution, index, visit, tries)).await?;
         tries.look |= !is_ours;
         Ok(is_ours)
     }
@@ -177,7 +177,7 @@ impl Executor {
         id: Option<TransactionId>,
     ) -> Option<Visit> {
         if execution.hosts(&phase_commit) {
-            let held = Some(Box::new(Held { phase_commit, id }));
+            let held = Some(Box::new(HeldCommit { phase_commit, id }));
             execution.host.as_mut().expect("it was there above").held = held;
             return None;
         }
@@ -199,7 +199,7 @@ impl Executor {
             self.begin(execution, index, &visit);
         }
         self.note_left(execution, role, &visit, &draft, &committed.stamp);
-        self.note_owed(execution, index, &visit, draft);
+        self.note_deferred(execution, index, &visit, draft);
         execution.recorded.merge(finished.recorded);
         execution.result = finished.result.or(execution.result.take());
         visit
@@ -242,7 +242,7 @@ impl Executor {
     ) -> Commit {
         let capabilities = self.stores.all[visit.store].capabilities();
         writes.append(&mut draft.writes);
-        if self.stores.is_beside && writes.is_empty() && !visit.flushed.is_empty() {
+        if self.stores.is_worker && writes.is_empty() && !visit.flushed.is_empty() {
             // The sender of the phase asks by its id, which a commit without writes does not leave.
             writes.push(Write::Discard(RecordKey::of(
                 RecordKind::Parked,

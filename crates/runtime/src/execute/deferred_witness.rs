@@ -9,13 +9,18 @@ use crate::execute::Executor;
 use crate::execute::attempt::Visit;
 use crate::execute::bookkeeping::Draft;
 use crate::execute::execution::Execution;
-use crate::in_flight::table::Owed;
+use crate::in_flight::table::DeferredWitness;
 use crate::mutants::Planted;
 
 impl Executor {
     /// True if the commit witness of a later phase is omitted: it is the last phase, and the
     /// process that began the transaction runs it.
-    pub(crate) fn owes_witness(&self, execution: &Execution, index: usize, visit: &Visit) -> bool {
+    pub(crate) fn defers_witness(
+        &self,
+        execution: &Execution,
+        index: usize,
+        visit: &Visit,
+    ) -> bool {
         let Capabilities { once, floor_suffices, .. } = self.stores.all[visit.store].capabilities();
         *floor_suffices
             && *once == Once::ById
@@ -26,25 +31,32 @@ impl Executor {
             && self.stores.planted == Planted::None
     }
 
-    /// Takes note of an omitted commit witness, once its phase has committed.
-    pub(crate) fn note_owed(
+    /// Takes note of a deferred commit witness, once its phase has committed.
+    pub(crate) fn note_deferred(
         &self,
         execution: &mut Execution,
         index: usize,
         visit: &Visit,
         draft: Draft,
     ) {
-        let (Some(writes), Some(since)) = (draft.owed, execution.decided_after) else { return };
+        let (Some(writes), Some(since)) = (draft.deferred, execution.decided_after) else { return };
         let writes = Arc::from(writes);
         let replica = visit.replica.clone();
         let (store, committed) = (visit.store, self.stores.world.elapsed());
-        let owed =
-            Owed { store, replica, since, committed, writes, is_tried: false, is_written: false };
+        let deferred = DeferredWitness {
+            store,
+            replica,
+            since,
+            committed,
+            writes,
+            is_tried: false,
+            is_written: false,
+        };
         let before = &execution.plan.phases[..index];
         let was_here = before.iter().any(|p| execution.store_name(p).as_ref() == Some(&visit.name));
         if !draft.has_rows && !was_here {
             execution.left.rows.remove(&visit.store);
         }
-        execution.left.owed = Some(Box::new(owed));
+        execution.left.deferred = Some(Box::new(deferred));
     }
 }

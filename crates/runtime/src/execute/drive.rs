@@ -10,10 +10,10 @@ use crate::api::error::Error;
 use crate::execute::Executor;
 use crate::execute::attempt::{Step, Visit};
 use crate::execute::execution::Execution;
-use crate::execute::preflight::Asked;
+use crate::execute::preflight::Question;
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::{Machine, Need};
-use crate::protocol::intent::Fixed;
+use crate::protocol::intent::PinnedAnswers;
 
 /// The smallest id.
 const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
@@ -29,8 +29,8 @@ impl Visit {
     /// True if the store may end its transaction with the last reads of the phase: nothing is
     /// written there, and no answer leads to more reads.
     fn ends_with_reads(&self) -> bool {
-        let leads_on = |asked: &Asked| matches!(asked, Asked::OwnWitness);
-        self.leaves_nothing && !self.asked.iter().any(|(_, asked)| leads_on(asked))
+        let leads_on = |asked: &Question| matches!(asked, Question::OwnWitness);
+        self.leaves_nothing && !self.questions.iter().any(|(_, asked)| leads_on(asked))
     }
 }
 
@@ -49,11 +49,11 @@ impl Executor {
         &self,
         execution: &Execution,
         store: usize,
-        fixed: Option<&Stamp>,
+        pinned: Option<&Stamp>,
     ) -> Stamp {
         let mut after = execution.wait_set.seen_at(self.stores.stamped(store));
-        if let Some(fixed) = fixed {
-            after.join(fixed);
+        if let Some(pinned) = pinned {
+            after.join(pinned);
         }
         if execution.begun.is_some() { self.stores.all[store].kept(&after) } else { after }
     }
@@ -62,7 +62,7 @@ impl Executor {
     pub(crate) async fn drive(
         &self,
         machine: &mut Machine<'_>,
-        fixed: Option<&Fixed>,
+        pinned: Option<&PinnedAnswers>,
         visit: &mut Visit,
         transaction: &mut dyn Transaction,
         (turns, report): (&mut Turns<'_>, &mut PhaseReport),
@@ -71,15 +71,15 @@ impl Executor {
         loop {
             let mut need = self.compute(machine, turns).await?;
             let reads = match &mut need {
-                Need::Read(reads) if fixed.is_none() => std::mem::take(reads),
+                Need::Read(reads) if pinned.is_none() => std::mem::take(reads),
                 _ => Vec::new(),
             };
             if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
                 let all = Read::Witnesses { from: FIRST, limit: usize::MAX };
-                visit.asked.push((all, Asked::OpenRows));
+                visit.questions.push((all, Question::OpenRows));
             }
             let mut answers = Vec::new();
-            if !reads.is_empty() || !visit.asked.is_empty() {
+            if !reads.is_empty() || !visit.questions.is_empty() {
                 let is_last = match need {
                     Need::Read(_) => machine.reads_last(),
                     Need::Flush(_) => false,
@@ -94,8 +94,8 @@ impl Executor {
             }
             match need {
                 Need::Read(_) => {
-                    if let Some(fixed) = fixed {
-                        answers = fixed.answers.get(batch).cloned().unwrap_or_default();
+                    if let Some(pinned) = pinned {
+                        answers = pinned.answers.get(batch).cloned().unwrap_or_default();
                     }
                     batch += 1;
                     if visit.keeps_answers {
@@ -123,7 +123,7 @@ impl Executor {
         transaction: &mut dyn Transaction,
         report: &mut PhaseReport,
     ) -> Result<(Vec<Data>, Option<Step>), Error> {
-        let asked = std::mem::take(&mut visit.asked);
+        let asked = std::mem::take(&mut visit.questions);
         let all: Cow<'_, [Read]> = match &*asked {
             [] => Cow::Borrowed(reads),
             asked => asked.iter().map(|(read, _)| read).chain(reads).cloned().collect(),

@@ -66,7 +66,7 @@ impl Executor {
         execution.prefetches
             && execution.host.is_none()
             && is_whole
-            && !self.stores.is_beside
+            && !self.stores.is_worker
             && !execution.plan.isolated
     }
 

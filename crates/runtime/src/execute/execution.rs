@@ -10,7 +10,7 @@ use mingle_lang::{Phase, Plan, Program};
 use mingle_model::{Name, Principal, TransactionId, Value};
 use mingle_store::{Data, Read};
 
-use crate::execute::host::Host;
+use crate::execute::host::HostTransaction;
 use crate::execute::prefetch::Prefetched;
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::{Facts, Recorded};
@@ -60,7 +60,7 @@ pub(crate) struct Execution {
     /// A time before any other process can have met it, by this process's clock; none for a helper.
     pub(crate) decided_after: Option<Duration>,
     /// The application's own transaction in which its first writing phase runs, if it is called in one.
-    pub(crate) host: Option<Host>,
+    pub(crate) host: Option<HostTransaction>,
     /// The transactions that wait for it, each because of the next.
     pub(crate) chain: Vec<TransactionId>,
     /// True if a lost answer may have held its result.

@@ -9,17 +9,17 @@ use crate::execute::commit::PhaseCommit;
 use crate::execute::execution::Execution;
 
 /// The application's transaction, until it is known to have committed.
-pub(crate) struct Host {
+pub(crate) struct HostTransaction {
     /// The index of its store.
     pub(crate) store: usize,
     /// The store whose transactions are parts of the application's transaction.
     pub(crate) place: Arc<dyn DataStore>,
     /// The phase that takes effect with it, once the phase has run.
-    pub(crate) held: Option<Box<Held>>,
+    pub(crate) held: Option<Box<HeldCommit>>,
 }
 
 /// A commit that takes effect with the application's transaction.
-pub(crate) struct Held {
+pub(crate) struct HeldCommit {
     pub(crate) phase_commit: PhaseCommit,
     /// The id under which to ask the store for its outcome.
     pub(crate) id: Option<TransactionId>,
@@ -39,7 +39,7 @@ impl Execution {
 
     /// True if the call takes effect with this phase, even if it writes nothing: no effect elsewhere may follow
     /// unless the application commits.
-    pub(crate) fn decides_inside(&self, index: usize) -> bool {
+    pub(crate) fn decides_in_host(&self, index: usize) -> bool {
         self.host.is_some() && !self.has_written && self.plan.first_write == Some(index)
     }
 }

@@ -87,16 +87,16 @@ pub(crate) struct Tries {
     pub(crate) rows: Vec<WitnessRow>,
     /// The replica to use instead of the session's.
     pub(crate) replica: Option<Name>,
-    /// The fixed answers of the phase, where its store counts one of several copies.
-    pub(crate) fixed: Option<crate::protocol::intent::Fixed>,
+    /// The pinned answers of the phase, where its store counts one of several copies.
+    pub(crate) pinned: Option<crate::protocol::intent::PinnedAnswers>,
     /// The stamp that its store was asked to have seen.
     pub(crate) after: mingle_model::Stamp,
     /// The transaction that has read ahead, for the first attempt.
     pub(crate) begun: Kept,
     /// The time at which that began.
     pub(crate) read_since: Duration,
-    /// The answers that must be fixed before the phase can go on, where the sender of the attempt must fix them.
-    pub(crate) to_fix: Option<crate::protocol::intent::Fixed>,
+    /// The answers that must be pinned before the phase can go on, where the sender of the attempt must pin them.
+    pub(crate) to_pin: Option<crate::protocol::intent::PinnedAnswers>,
     /// True if the worker beside the store must not run it.
     pub(crate) in_pieces: bool,
     /// True if it computes the phase again after it has committed. Only a planted fault does that.
@@ -112,8 +112,8 @@ pub(crate) struct Tries {
 impl Tries {
     /// Creates the tries of a phase that has already read, and returns its round trips.
     fn of(prefetched: Prefetched) -> (Self, u32) {
-        let Prefetched { fixed, rows, begun, since: read_since, round_trips, .. } = prefetched;
-        (Self { fixed: Some(fixed), rows, begun, read_since, ..Self::default() }, round_trips)
+        let Prefetched { pinned, rows, begun, since: read_since, round_trips, .. } = prefetched;
+        (Self { pinned: Some(pinned), rows, begun, read_since, ..Self::default() }, round_trips)
     }
 }
 
@@ -183,7 +183,7 @@ impl Executor {
                     continue;
                 }
                 Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
-                Err(error) => return Err(self.park_if_owed(execution, index, error).await),
+                Err(error) => return Err(self.park_if_begun(execution, index, error).await),
             };
             self.note_visit(execution, &tries, &report, Err(error.clone()));
             if let StoreError::Witnessed { rows } = error {
@@ -304,7 +304,7 @@ impl Executor {
 
     /// Parks a transaction that has written and whose phase computes a value that is too large. Up to its last
     /// write only sizes can fail, and they fail in every process that runs the phase.
-    async fn park_if_owed(&self, execution: &Execution, index: usize, error: Error) -> Error {
+    async fn park_if_begun(&self, execution: &Execution, index: usize, error: Error) -> Error {
         match error {
             Error::Limit(reason)
                 if execution.begun.is_some() && Some(index) <= execution.last_witnessed() =>
@@ -374,7 +374,7 @@ impl Executor {
         else {
             return false;
         };
-        let left = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));
+        let left = self.after(execution, store, tries.pinned.as_ref().map(|pinned| &pinned.seen));
         let is_new = left != tries.after;
         tries.after = left;
         is_new

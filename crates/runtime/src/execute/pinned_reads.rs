@@ -15,14 +15,14 @@ use crate::execute::phase::Tries;
 use crate::mutants::Planted;
 use crate::observe::stats::Counted;
 use crate::protocol::floor;
-use crate::protocol::intent::{Fixed, Unreadable, decode};
-use crate::protocol::pinned_answers::fixed_records;
+use crate::protocol::intent::{PinnedAnswers, Unreadable, decode};
+use crate::protocol::pinned_answers::pinned_records;
 use crate::stores::records::{read_parts, record_of, unreadable};
 
 impl Executor {
-    /// True if a phase's operations are fixed in its intent before they are sent: its store counts
+    /// True if a phase's operations are pinned in its intent before they are sent: its store counts
     /// one of several copies, and they depend on the phase's reads.
-    pub(crate) fn is_fixed(&self, execution: &Execution, index: usize, store: usize) -> bool {
+    pub(crate) fn pins_answers(&self, execution: &Execution, index: usize, store: usize) -> bool {
         execution.begun.is_some()
             && self.stores.planted != Planted::OperationsDiffer
             && self.stores.all[store].capabilities().once == Once::ById
@@ -30,31 +30,31 @@ impl Executor {
             && phase_reads(&execution.plan.phases[index])
     }
 
-    /// Looks for answers that another process may have fixed for a phase before this attempt.
-    pub(crate) async fn learn_fixed(
+    /// Looks for answers that another process may have pinned for a phase before this attempt.
+    pub(crate) async fn learn_pinned(
         &self,
         execution: &Execution,
         (index, store): (usize, usize),
         tries: &mut Tries,
         attempt: u32,
     ) -> Result<(), Error> {
-        // No answers are fixed when the transaction's own process tries a phase for the first time.
-        let may_be_fixed = execution.is_helper || tries.look || attempt > 1;
-        if may_be_fixed && tries.fixed.is_none() && self.is_fixed(execution, index, store) {
-            tries.fixed = self.look_for_fixed(execution, index).await?;
+        // No answers are pinned when the transaction's own process tries a phase for the first time.
+        let may_be_pinned = execution.is_helper || tries.look || attempt > 1;
+        if may_be_pinned && tries.pinned.is_none() && self.pins_answers(execution, index, store) {
+            tries.pinned = self.look_for_pinned(execution, index).await?;
         }
         Ok(())
     }
 
-    /// Returns the answers that the first run of a phase was given, if they are fixed.
-    async fn look_for_fixed(
+    /// Returns the answers that the first run of a phase was given, if they are pinned.
+    async fn look_for_pinned(
         &self,
         execution: &Execution,
         index: usize,
-    ) -> Result<Option<Fixed>, Error> {
+    ) -> Result<Option<PinnedAnswers>, Error> {
         let begun = execution.begun.as_ref().expect("a later phase has begun");
         // A worker beside a store cannot reach the intent: the sender of the attempt has looked.
-        let intent = self.stores.store_called(&begun.intent).filter(|_| !self.stores.is_beside);
+        let intent = self.stores.store_called(&begun.intent).filter(|_| !self.stores.is_worker);
         let Some(store) = intent else { return Ok(None) };
         let replica = self.stores.replica_at(store, execution.home.as_ref());
         let session = StoreSession { replica, ..StoreSession::default() };
@@ -65,8 +65,8 @@ impl Executor {
         let Some(first) = answers.into_iter().next().and_then(record_of) else { return Ok(None) };
         let bytes =
             read_parts(&mut *transaction, RecordKind::Fixed, begun.id, from, &first).await?;
-        let fixed = decode(&bytes).map_err(|Unreadable| unreadable("fixed phase", begun.id))?;
-        Ok(Some(fixed))
+        let pinned = decode(&bytes).map_err(|Unreadable| unreadable("fixed phase", begun.id))?;
+        Ok(Some(pinned))
     }
 
     /// Returns a stamp that covers all that an attempt has seen.
@@ -77,32 +77,32 @@ impl Executor {
         Ok(committed.stamp)
     }
 
-    /// Fixes the answers that a phase was given; false if another process has fixed others.
-    pub(crate) async fn fix(
+    /// Pins the answers that a phase was given; false if another process has pinned others.
+    pub(crate) async fn pin(
         &self,
         execution: &Execution,
         index: usize,
         visit: &Visit,
         tries: &mut Tries,
     ) -> Result<bool, Error> {
-        if self.stores.is_beside {
-            tries.to_fix = Some(self.to_fix(visit).await?);
+        if self.stores.is_worker {
+            tries.to_pin = Some(self.to_pin(visit).await?);
             return Ok(false);
         }
-        self.fix_as(execution, index, self.to_fix(visit)).await
+        self.pin_as(execution, index, self.to_pin(visit)).await
     }
 
-    pub(crate) async fn to_fix(&self, visit: &Visit) -> Result<Fixed, Error> {
+    pub(crate) async fn to_pin(&self, visit: &Visit) -> Result<PinnedAnswers, Error> {
         let seen = self.seen_at(visit).await?;
-        Ok(Fixed { answers: visit.answers.clone(), seen, version: visit.version })
+        Ok(PinnedAnswers { answers: visit.answers.clone(), seen, version: visit.version })
     }
 
-    /// Fixes these answers; false if another process has fixed others.
-    pub(crate) async fn fix_as(
+    /// Pins these answers; false if another process has pinned others.
+    pub(crate) async fn pin_as(
         &self,
         execution: &Execution,
         index: usize,
-        fixed: impl Future<Output = Result<Fixed, Error>>,
+        pinned: impl Future<Output = Result<PinnedAnswers, Error>>,
     ) -> Result<bool, Error> {
         let begun = execution.begun.as_ref().expect("a later phase has begun");
         let Some(store) = self.stores.store_called(&begun.intent) else { return Ok(true) };
@@ -110,7 +110,7 @@ impl Executor {
         let session = StoreSession { replica, ..StoreSession::default() };
         let transaction = self.stores.all[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
-        let writes = fixed_records(begun.id, index, &fixed.await?);
+        let writes = pinned_records(begun.id, index, &pinned.await?);
         let guards = vec![
             Guard::Absent(RecordKey::of(RecordKind::Fixed, begun.id, from)),
             floor::is_not_over(begun.id),

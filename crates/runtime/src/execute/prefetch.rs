@@ -1,10 +1,10 @@
 //! Reading ahead: the next phase's reads are sent before the transaction is decided.
 //!
-//! Where a store counts one of several copies of a phase, the answers to the phase must be fixed
+//! Where a store counts one of several copies of a phase, the answers to the phase must be pinned
 //! before any process acts on them. If they are read before the first commit, they are stored in
 //! that commit and need no commit of their own. This is only an optimisation: if the store does not
 //! answer at once, if the phase must wait for another transaction, or if the caller waits for the
-//! first commit alone, the phase reads when it runs, and its answers are fixed then.
+//! first commit alone, the phase reads when it runs, and its answers are pinned then.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -28,8 +28,8 @@ use crate::execute::turns::Turns;
 use crate::interpreter::instructions::visits;
 use crate::interpreter::machine::{Finished, Recorded};
 use crate::observe::stats::Counted;
-use crate::protocol::intent::Fixed;
-use crate::protocol::pinned_answers::fixed_records;
+use crate::protocol::intent::PinnedAnswers;
+use crate::protocol::pinned_answers::pinned_records;
 use crate::protocol::role::Role;
 use crate::protocol::wait_set::WaitSet;
 
@@ -37,7 +37,7 @@ use crate::protocol::wait_set::WaitSet;
 pub(crate) struct Prefetched {
     /// The phase's index.
     pub(crate) index: usize,
-    pub(crate) fixed: Fixed,
+    pub(crate) pinned: PinnedAnswers,
     /// Witness rows of the data that was read.
     pub(crate) rows: Vec<WitnessRow>,
     pub(crate) round_trips: u32,
@@ -129,7 +129,7 @@ impl Executor {
         match asked {
             Found::Read(prefetched) => {
                 self.stores.stats.count(Counted::ReadAhead);
-                draft.writes.extend(fixed_records(id, next, &prefetched.fixed));
+                draft.writes.extend(pinned_records(id, next, &prefetched.pinned));
                 Some(prefetched)
             }
             Found::Away => {
@@ -145,7 +145,7 @@ impl Executor {
     pub(crate) fn prefetches_at(&self, later: &Execution, index: usize) -> Option<usize> {
         let phase = later.plan.phases.get(index)?;
         let store = phase.store.filter(|_| phase.code.iter().any(visits))?.index();
-        let is_asked = self.is_fixed(later, index, store)
+        let is_asked = self.pins_answers(later, index, store)
             && self.worker_for(store, &Tries::default()).is_none()
             && self.stores.world.elapsed() >= self.stores.cache().prefetches_from(store);
         is_asked.then_some(store)
@@ -212,13 +212,13 @@ impl Executor {
         if driven.await?.is_some() {
             return Ok(None);
         }
-        let fixed = self.to_fix(&visit).await?;
+        let pinned = self.to_pin(&visit).await?;
         // A snapshot older than the first commit would not do for a store that keeps an order.
         let goes_on = self.stores.all[store].capabilities().level == Level::Eventual
             && visit.flushed.is_empty();
         Ok(Some(Prefetched {
             index,
-            fixed,
+            pinned,
             rows: visit.rows,
             round_trips: report.round_trips,
             begun: Kept(Mutex::new(Some(transaction).filter(|_| goes_on))),

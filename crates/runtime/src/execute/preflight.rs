@@ -10,7 +10,7 @@ use crate::mutants::Planted;
 use crate::protocol::wait_set::Awaited;
 
 /// A question of an attempt to its store besides the reads of its phase.
-pub(crate) enum Asked {
+pub(crate) enum Question {
     /// Is the commit witness of an awaited transaction visible?
     Witness(TransactionId, Awaited),
     /// Is the floor of its origin above it?
@@ -33,25 +33,25 @@ pub(crate) enum Asked {
 impl Executor {
     /// Returns the questions about the transaction itself: whether other processes have run it, or
     /// keep it from running.
-    pub(crate) fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Asked)> {
+    pub(crate) fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Question)> {
         let mut asked = Vec::new();
         let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
         let floor =
             |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
         match (&execution.begun, execution.id) {
             (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
-                asked.push((record(RecordKind::Witness, begun.id), Asked::OwnWitness));
+                asked.push((record(RecordKind::Witness, begun.id), Question::OwnWitness));
                 if self.stores.planted != Planted::HelperSkipsFloor {
-                    asked.push((floor(begun.id), Asked::OwnFloor));
+                    asked.push((floor(begun.id), Question::OwnFloor));
                 }
             }
             (None, Some(id)) if tries.look => {
                 if execution.plan.isolated {
-                    asked.push((record(RecordKind::Witness, id), Asked::OwnWitness));
+                    asked.push((record(RecordKind::Witness, id), Question::OwnWitness));
                 }
                 let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
-                asked.push((Read::Record(fence), Asked::Fence));
-                asked.push((floor(id), Asked::FloorAsFence));
+                asked.push((Read::Record(fence), Question::Fence));
+                asked.push((floor(id), Question::FloorAsFence));
             }
             _ => {}
         }
@@ -60,7 +60,11 @@ impl Executor {
 
     /// Returns the reads of an endorsement at the store of a phase, whose answers must be
     /// unchanged.
-    pub(crate) fn endorsed_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Asked)> {
+    pub(crate) fn endorsed_reads(
+        &self,
+        execution: &Execution,
+        index: usize,
+    ) -> Vec<(Read, Question)> {
         let is_checked = match self.stores.planted {
             Planted::EndorsementUnchecked => false,
             Planted::RevalidatedAfterCommit => execution.has_written,
@@ -69,13 +73,14 @@ impl Executor {
         let phase = &execution.plan.phases[index];
         let store = phase.store.filter(|_| is_checked && !phase.before_endorsement);
         let reads = store.and_then(|store| execution.endorsed.get(&store));
-        let endorsed = |(read, data): &(Read, Data)| (read.clone(), Asked::Endorsed(data.clone()));
+        let endorsed =
+            |(read, data): &(Read, Data)| (read.clone(), Question::Endorsed(data.clone()));
         reads.into_iter().flatten().map(endorsed).collect()
     }
 }
 
 /// Asks if another call with the same key has written, once an earlier try was obstructed.
-pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
+pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Question)> {
     let key = execution.key.filter(|_| tries.look && !execution.has_written)?;
-    Some((Read::Record(key.record(0)), Asked::Called))
+    Some((Read::Record(key.record(0)), Question::Called))
 }

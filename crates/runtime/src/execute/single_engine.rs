@@ -35,7 +35,7 @@ use crate::protocol::role::Role;
 use crate::protocol::witness_rows::written_objects;
 
 /// The outcome of a united transaction.
-pub(crate) enum UnitedEnd {
+pub(crate) enum SingleEngineEnd {
     /// The whole has committed.
     Ran(Vec<PhaseReport>),
     /// Another call with its key has written. Nothing was written.
@@ -64,7 +64,7 @@ struct Whole {
 impl Executor {
     /// Returns the store at which a transaction begins, if its phases can be one transaction of one
     /// engine.
-    fn united_at(&self, execution: &Execution) -> Option<usize> {
+    fn single_engine_at(&self, execution: &Execution) -> Option<usize> {
         if execution.plan.isolated || execution.is_helper || execution.plan.phases.len() < 2 {
             return None;
         }
@@ -84,12 +84,14 @@ impl Executor {
     }
 
     /// Runs a transaction as one, if its engine can.
-    pub(crate) async fn run_united(
+    pub(crate) async fn run_in_single_engine(
         &self,
         execution: &mut Execution,
         control: &Control<'_>,
-    ) -> Result<UnitedEnd, Error> {
-        let Some(first) = self.united_at(execution) else { return Ok(UnitedEnd::Apart) };
+    ) -> Result<SingleEngineEnd, Error> {
+        let Some(first) = self.single_engine_at(execution) else {
+            return Ok(SingleEngineEnd::Apart);
+        };
         Box::pin(self.run_as_one(execution, first, control)).await
     }
 
@@ -98,15 +100,16 @@ impl Executor {
         execution: &mut Execution,
         first: usize,
         control: &Control<'_>,
-    ) -> Result<UnitedEnd, Error> {
+    ) -> Result<SingleEngineEnd, Error> {
         let store = self.stores.name_at(first);
         for (phase, planned) in execution.plan.phases.iter().enumerate() {
             control.tell(|| Event::Began { phase, store: execution.store_name(planned) });
         }
         let span = debug_span!("phase", %store, united = true, attempts = field::Empty);
-        let end = self.try_united(execution, (first, &store), control).instrument(span.clone());
+        let end =
+            self.try_in_single_engine(execution, (first, &store), control).instrument(span.clone());
         let end = end.await?;
-        if let UnitedEnd::Ran(reports) = &end {
+        if let SingleEngineEnd::Ran(reports) = &end {
             self.stores.stats.count(Counted::United);
             for report in reports {
                 self.stores.figures.ran(report);
@@ -119,12 +122,12 @@ impl Executor {
         Ok(end)
     }
 
-    async fn try_united(
+    async fn try_in_single_engine(
         &self,
         execution: &mut Execution,
         (first, store): (usize, &Name),
         control: &Control<'_>,
-    ) -> Result<UnitedEnd, Error> {
+    ) -> Result<SingleEngineEnd, Error> {
         let begin = self.stores.world.elapsed();
         let before = execution.recorded.clone();
         let mut total = PhaseReport { store: Some(store.clone()), ..PhaseReport::default() };
@@ -133,27 +136,28 @@ impl Executor {
             total.attempts += 1;
             execution.recorded = before.clone();
             execution.result = None;
-            let error = match self.timed_united(execution, first, &mut tries, control).await {
-                Ok(Attempt::Done(reports)) => {
-                    total.time = self.stores.world.elapsed().saturating_sub(begin);
-                    return Ok(UnitedEnd::Ran(timed(reports, &total)));
-                }
-                Ok(Attempt::Apart) => {
-                    execution.recorded = before;
-                    execution.result = None;
-                    return Ok(UnitedEnd::Apart);
-                }
-                Ok(Attempt::Step(Step::Wait(ids))) => {
-                    self.tell_waits(control, &total, 0, &ids);
-                    self.wait(execution, &mut tries, control, &mut total, &ids).await?;
-                    continue;
-                }
-                Ok(Attempt::Step(Step::StartOver)) => return Ok(UnitedEnd::StartOver),
-                // Its id may not be used any more.
-                Ok(Attempt::Step(_)) => StoreError::Conflict,
-                Err(Error::Store(error)) => metrics::in_vain(Some(store), error),
-                Err(error) => return Err(error),
-            };
+            let error =
+                match self.timed_in_single_engine(execution, first, &mut tries, control).await {
+                    Ok(Attempt::Done(reports)) => {
+                        total.time = self.stores.world.elapsed().saturating_sub(begin);
+                        return Ok(SingleEngineEnd::Ran(timed(reports, &total)));
+                    }
+                    Ok(Attempt::Apart) => {
+                        execution.recorded = before;
+                        execution.result = None;
+                        return Ok(SingleEngineEnd::Apart);
+                    }
+                    Ok(Attempt::Step(Step::Wait(ids))) => {
+                        self.tell_waits(control, &total, 0, &ids);
+                        self.wait(execution, &mut tries, control, &mut total, &ids).await?;
+                        continue;
+                    }
+                    Ok(Attempt::Step(Step::StartOver)) => return Ok(SingleEngineEnd::StartOver),
+                    // Its id may not be used any more.
+                    Ok(Attempt::Step(_)) => StoreError::Conflict,
+                    Err(Error::Store(error)) => metrics::in_vain(Some(store), error),
+                    Err(error) => return Err(error),
+                };
             if let StoreError::Witnessed { rows } = error {
                 self.stores.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
@@ -180,7 +184,7 @@ impl Executor {
     }
 
     /// Makes one attempt, up to the deadline.
-    async fn timed_united(
+    async fn timed_in_single_engine(
         &self,
         execution: &mut Execution,
         first: usize,
@@ -189,7 +193,7 @@ impl Executor {
     ) -> Result<Attempt, Error> {
         let asked = self.stores.world.elapsed();
         let ended = {
-            let attempt = self.attempt_united(execution, first, tries, control);
+            let attempt = self.attempt_in_single_engine(execution, first, tries, control);
             self.stores.attempt_by(control.deadline, &control.doing, pin!(attempt)).await
         };
         let silent = || Err(Error::Store(self.stores.silent(first, None, asked)));
@@ -199,7 +203,7 @@ impl Executor {
         })
     }
 
-    async fn attempt_united(
+    async fn attempt_in_single_engine(
         &self,
         execution: &mut Execution,
         first: usize,
@@ -233,7 +237,8 @@ impl Executor {
         }
         let id = whole.commit.id;
         let place = (first, &session);
-        let committed = self.commit_united(execution, place, united, whole.commit, control).await;
+        let committed =
+            self.commit_in_single_engine(execution, place, united, whole.commit, control).await;
         let committed = match committed {
             Ok(committed) => committed,
             Err(error) => {
@@ -259,7 +264,7 @@ impl Executor {
     }
 
     /// Commits the whole. If the answer does not arrive, asks the store for the outcome.
-    async fn commit_united(
+    async fn commit_in_single_engine(
         &self,
         execution: &mut Execution,
         (first, session): (usize, &StoreSession),
@@ -273,7 +278,7 @@ impl Executor {
         let committed = self.stores.by_or_behind(control.deadline, united.commit(commit)).await;
         match committed.unwrap_or_else(|| Err(unknown())) {
             Err(StoreError::Unknown { .. }) => {
-                self.ask_united(execution, (first, session), id, control.deadline).await
+                self.ask_single_engine(execution, (first, session), id, control.deadline).await
             }
             committed => committed.map_err(Error::Store),
         }
@@ -364,7 +369,7 @@ impl Executor {
     }
 
     /// Asks for the outcome of a commit whose answer was lost.
-    async fn ask_united(
+    async fn ask_single_engine(
         &self,
         execution: &mut Execution,
         (first, session): (usize, &StoreSession),

@@ -16,7 +16,7 @@ use crate::api::watch::Event;
 use crate::execute::Executor;
 use crate::execute::execution::Execution;
 use crate::execute::phase::{Control, PhaseEnd};
-use crate::execute::single_engine::UnitedEnd;
+use crate::execute::single_engine::SingleEngineEnd;
 use crate::mutants::Planted;
 use crate::observe::metrics;
 use crate::protocol::wait_set::{Awaited, WaitSet};
@@ -202,13 +202,13 @@ impl Executor {
         let patience = call.deadline.unwrap_or(self.stores.settings.deadline);
         let control = Control::of_caller(shared, deadline, patience);
         let phases = Vec::with_capacity(execution.plan.phases.len());
-        let report = match self.run_united(execution, &control).await? {
-            UnitedEnd::Ran(phases) => {
+        let report = match self.run_in_single_engine(execution, &control).await? {
+            SingleEngineEnd::Ran(phases) => {
                 let result = execution.result.clone();
                 return Ok(Run::Ended(CallReport { result, ..CallReport::of_phases(phases) }));
             }
-            UnitedEnd::StartOver => return Ok(Run::StartOver),
-            UnitedEnd::Apart => CallReport::of_phases(phases),
+            SingleEngineEnd::StartOver => return Ok(Run::StartOver),
+            SingleEngineEnd::Apart => CallReport::of_phases(phases),
         };
         let progress = Progress { report, committed: Vec::new(), deadline };
         self.run_from(execution, 0, progress, call, shared).await

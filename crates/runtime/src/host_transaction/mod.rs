@@ -26,12 +26,12 @@ use tracing::{Instrument as _, Span, debug_span, field, info_span};
 
 use crate::api::call::{Call, CallReport, Finish, PhaseReport, Running, Shared};
 use crate::api::error::Error;
-use crate::api::settings::{ASKED_AT_ONCE_MAX, INSIDE_ATTEMPTS_MAX, LOOKS_BEFORE_ASKING};
+use crate::api::settings::{ASKED_AT_ONCE_MAX, HOSTED_ATTEMPTS_MAX, LOOKS_BEFORE_ASKING};
 use crate::api::watch::Event;
 use crate::execute::Executor;
 use crate::execute::attempt::Step;
 use crate::execute::execution::Execution;
-use crate::execute::host::{Held, Host};
+use crate::execute::host::{HeldCommit, HostTransaction};
 use crate::execute::phase::{Control, Tries};
 use crate::execute::transaction::{Progress, Run};
 use crate::in_flight::table::Left;
@@ -83,10 +83,10 @@ impl Executor {
         runtime: Arc<dyn Any + Send + Sync>,
     ) -> Result<Inside, Error> {
         let plan = self.stores.checked_plan(&call)?;
-        let store = self.checked_inside(&call, &plan, store)?;
+        let store = self.checked_hosted(&call, &plan, store)?;
         let span = info_span!("transaction", name = %plan.name, error = field::Empty);
         let mut execution = self.execution(&plan, &call);
-        execution.host = Some(Host { store, place, held: None });
+        execution.host = Some(HostTransaction { store, place, held: None });
         let pending = Pending {
             execution,
             shared: Arc::new(Shared::of(&call)),
@@ -100,7 +100,7 @@ impl Executor {
         let pending = Some(Box::new(pending));
         let mut inside = Inside { executor: self.clone(), _runtime: runtime, pending };
         let pending = inside.pending.as_mut().expect("it was put there above");
-        let ran = self.run_inside(pending).instrument(span).await;
+        let ran = self.run_hosted(pending).instrument(span).await;
         if let Err(error) = ran {
             let pending = inside.pending.take().expect("nobody else takes it");
             // The store undoes the writes, so it holds no record under this id.
@@ -116,7 +116,7 @@ impl Executor {
     }
 
     /// Checks that a call can be made inside a transaction at a store; returns that store's index.
-    fn checked_inside(&self, call: &Call, plan: &Plan, store: &str) -> Result<usize, Error> {
+    fn checked_hosted(&self, call: &Call, plan: &Plan, store: &str) -> Result<usize, Error> {
         let name = &plan.name;
         let index = self.stores.store_called(store);
         let index =
@@ -158,14 +158,14 @@ impl Executor {
         Ok(self.stores.name_at(first.index()))
     }
 
-    async fn run_inside(&self, pending: &mut Pending) -> Result<(), Error> {
+    async fn run_hosted(&self, pending: &mut Pending) -> Result<(), Error> {
         let Pending { execution, call, shared, report, .. } = pending;
         let patience = call.deadline.unwrap_or(self.stores.settings.deadline);
         let deadline = self.stores.world.elapsed().saturating_add(patience);
         let control = Control::of_caller(shared, deadline, patience);
         let last = execution.plan.first_write.expect("it was checked that it writes");
         for index in 0..=last {
-            report.phases.push(self.phase_inside(execution, index, &control).await?);
+            report.phases.push(self.hosted_phase(execution, index, &control).await?);
         }
         let held = execution.host.as_ref().and_then(|host| host.held.as_ref());
         report.id = held.filter(|_| execution.last_witnessed() > Some(last)).and(execution.id);
@@ -177,7 +177,7 @@ impl Executor {
     }
 
     /// Runs a phase as a part of the application's transaction.
-    async fn phase_inside(
+    async fn hosted_phase(
         &self,
         execution: &mut Execution,
         index: usize,
@@ -189,7 +189,7 @@ impl Executor {
         self.stores.check_admitted(&execution.plan, execution.principal.as_ref())?;
         let begin = self.stores.world.elapsed();
         let mut report = PhaseReport { store, ..PhaseReport::default() };
-        let tried = self.try_inside(execution, index, control, &mut report);
+        let tried = self.try_hosted(execution, index, control, &mut report);
         tried.instrument(span.clone()).await?;
         report.time = self.stores.world.elapsed().saturating_sub(begin);
         span.record("attempts", report.attempts);
@@ -197,7 +197,7 @@ impl Executor {
         Ok(report)
     }
 
-    async fn try_inside(
+    async fn try_hosted(
         &self,
         execution: &mut Execution,
         index: usize,
@@ -208,7 +208,7 @@ impl Executor {
         loop {
             report.attempts += 1;
             report.round_trips = 0;
-            let is_last = report.attempts >= INSIDE_ATTEMPTS_MAX
+            let is_last = report.attempts >= HOSTED_ATTEMPTS_MAX
                 || self.stores.world.elapsed() > control.deadline;
             let conflict = Err(Error::Store(StoreError::Conflict));
             match self.attempt(execution, index, &mut tries, control, report).await {
@@ -271,7 +271,12 @@ impl Executor {
     }
 
     /// True if the application has committed; `None` if that is not known.
-    async fn has_committed(&self, held: &Held, patience: Patience, looks: u32) -> Option<bool> {
+    async fn has_committed(
+        &self,
+        held: &HeldCommit,
+        patience: Patience,
+        looks: u32,
+    ) -> Option<bool> {
         let Some(id) = held.id else { return Some(true) };
         let site = &self.stores.all[held.phase_commit.visit.store];
         let has_intent = held.phase_commit.role == Role::First;
@@ -297,7 +302,7 @@ impl Executor {
         }
     }
 
-    async fn has_intent(&self, held: &Held, id: TransactionId) -> bool {
+    async fn has_intent(&self, held: &HeldCommit, id: TransactionId) -> bool {
         let found = self.intent_and_mark(id, &held.phase_commit.visit.name).await;
         matches!(found, Ok(Some(_)))
     }

@@ -1,7 +1,7 @@
 //! Clean-up of this origin's transactions once they are over.
 //!
 //! First every replica of every visited store must have the commit witnesses, or the floor that
-//! stands for the omitted ones (`owed`). Then the origin's floor is raised at each store, and every
+//! stands for the omitted ones (`deferred`). Then the origin's floor is raised at each store, and every
 //! replica must have it. Then commit witnesses and witness rows are deleted, and last the intent.
 //! So a process that slept through all of it finds the witness or the floor.
 
@@ -14,7 +14,7 @@ use mingle_store::record::read_floor;
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 
 use crate::in_flight::InFlight;
-use crate::in_flight::table::{Left, Owed};
+use crate::in_flight::table::{DeferredWitness, Left};
 use crate::mutants::Planted;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
@@ -35,7 +35,7 @@ struct Asked {
     /// The transactions whose commit witnesses are asked for.
     witnesses: Vec<(TransactionId, Wanted)>,
     /// The transactions for which the floor must stand above them, in place of a commit witness.
-    owed: Vec<u64>,
+    deferred: Vec<u64>,
 }
 
 /// The condition under which a replica may lack a commit witness.
@@ -52,13 +52,15 @@ enum Wanted {
 
 impl Asked {
     fn at(store: usize, ready: &[(TransactionId, Left)]) -> Self {
-        let mut asked = Self { witnesses: Vec::new(), owed: Vec::new() };
+        let mut asked = Self { witnesses: Vec::new(), deferred: Vec::new() };
         for (id, left) in ready {
             let is_required = left.witnesses.contains(&store);
-            let owed = left.owed.as_ref().filter(|owed| owed.store == store);
-            match owed {
-                Some(owed) if owed.is_written => asked.witnesses.push((*id, Wanted::ByItself)),
-                Some(_) => asked.owed.push(id.sequence),
+            let deferred = left.deferred.as_ref().filter(|deferred| deferred.store == store);
+            match deferred {
+                Some(deferred) if deferred.is_written => {
+                    asked.witnesses.push((*id, Wanted::ByItself));
+                }
+                Some(_) => asked.deferred.push(id.sequence),
                 None if is_required => asked.witnesses.push((*id, Wanted::Yes)),
                 None if left.maybe.contains(&store) => {
                     asked.witnesses.push((*id, Wanted::Maybe));
@@ -97,18 +99,18 @@ impl InFlight {
 
     /// Takes note that a transaction of this origin is over.
     pub(crate) fn is_over(&self, id: TransactionId, left: Left) {
-        let (is_first_owed, is_first_ready) = {
+        let (is_first_deferred, is_first_ready) = {
             let mut own = self.table();
-            let is_owed = left.owed.is_some();
+            let is_deferred = left.deferred.is_some();
             own.over(id, left);
             metrics::open(own.open());
-            let is_first_owed = is_owed && !std::mem::replace(&mut own.is_settling, true);
+            let is_first_deferred = is_deferred && !std::mem::replace(&mut own.is_settling, true);
             let is_first_ready = !own.is_cleaning && !own.ready().is_empty();
             own.is_cleaning |= is_first_ready;
-            (is_first_owed, is_first_ready)
+            (is_first_deferred, is_first_ready)
         };
-        if is_first_owed {
-            self.see_to_owed();
+        if is_first_deferred {
+            self.see_to_deferred();
         }
         if is_first_ready {
             self.see_to_cleaning();
@@ -204,9 +206,10 @@ impl InFlight {
         // round.
         let now = self.stores.world.elapsed();
         let may_be_there = |(id, left): &(TransactionId, Left)| {
-            let owed = left.owed.as_ref();
-            let is_out = |owed: &Owed| !owed.is_written && !self.table().is_left_out(*id);
-            owed.is_some_and(|owed| self.is_old(owed, now) || is_out(owed))
+            let deferred = left.deferred.as_ref();
+            let is_out =
+                |deferred: &DeferredWitness| !deferred.is_written && !self.table().is_left_out(*id);
+            deferred.is_some_and(|deferred| self.is_old(deferred, now) || is_out(deferred))
         };
         if let Some(at) = ready.iter().position(may_be_there) {
             ready.truncate(at);
@@ -221,9 +224,9 @@ impl InFlight {
         ready: &mut Vec<(TransactionId, Left)>,
         parts: &mut BTreeMap<(usize, TransactionId), u32>,
     ) -> Result<(), StoreError> {
-        let Asked { witnesses, owed } = Asked::at(store, ready);
+        let Asked { witnesses, deferred } = Asked::at(store, ready);
         let Some(own) = ready.first().map(|(id, _)| id.origin) else { return Ok(()) };
-        if witnesses.is_empty() && owed.is_empty() {
+        if witnesses.is_empty() && deferred.is_empty() {
             return Ok(());
         }
         let removed = self.table().removed_up_to(own);
@@ -242,7 +245,7 @@ impl InFlight {
                 Some(Data::Record(Some(found))) => read_floor(&found),
                 _ => 0,
             };
-            if let Some(first) = owed.iter().find(|sequence| **sequence > raised) {
+            if let Some(first) = deferred.iter().find(|sequence| **sequence > raised) {
                 ready.retain(|(id, _)| id.sequence < *first);
             }
             for ((id, wanted), data) in witnesses.iter().zip(answers) {
@@ -284,8 +287,11 @@ impl InFlight {
         let mut written: BTreeMap<&Option<Name>, Vec<TransactionId>> = BTreeMap::new();
         let mut gone = BTreeSet::new();
         for (id, left) in ready {
-            let owed = left.owed.as_ref().filter(|owed| owed.store == store && owed.is_written);
-            match owed.map(|owed| &owed.replica) {
+            let deferred = left
+                .deferred
+                .as_ref()
+                .filter(|deferred| deferred.store == store && deferred.is_written);
+            match deferred.map(|deferred| &deferred.replica) {
                 Some(Some(replica)) if departed.contains(replica) => {
                     gone.insert(*id);
                 }
@@ -305,19 +311,20 @@ impl InFlight {
         Ok(gone)
     }
 
-    /// Finds the omitted commit witnesses that other processes have had time to write.
+    /// Finds the deferred commit witnesses that other processes have had time to write.
     fn look_for_what_is_old(&self, ready: &mut [(TransactionId, Left)]) {
         let now = self.stores.world.elapsed();
         for (_, left) in ready {
-            if let Some(owed) = left.owed.take_if(|owed| self.is_old(owed, now)) {
+            if let Some(deferred) = left.deferred.take_if(|deferred| self.is_old(deferred, now)) {
                 // The floor at its store stands for it, too.
-                left.rows.insert(owed.store);
+                left.rows.insert(deferred.store);
             }
         }
     }
 
-    fn is_old(&self, owed: &Owed, now: Duration) -> bool {
-        !owed.is_written && (owed.is_tried || owed.since + self.stores.settings.fresh_for() <= now)
+    fn is_old(&self, deferred: &DeferredWitness, now: Duration) -> bool {
+        !deferred.is_written
+            && (deferred.is_tried || deferred.since + self.stores.settings.fresh_for() <= now)
     }
 
     /// Cuts the list before the first transaction whose session had seen writes that some replica

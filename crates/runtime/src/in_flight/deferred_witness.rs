@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use mingle_model::Name;
 use mingle_store::{StoreError, Write};
 
-use crate::api::settings::{OWED_FOR, SETTLED_EVERY};
+use crate::api::settings::{DEFERRED_FOR, SETTLED_EVERY};
 use crate::in_flight::InFlight;
 use crate::observe::stats::Counted;
 
@@ -27,8 +27,8 @@ struct Late {
 }
 
 impl InFlight {
-    /// Raises floors for omitted witnesses soon, and repeats this until no witness is omitted.
-    pub(crate) fn see_to_owed(&self) {
+    /// Raises floors for deferred witnesses soon, and repeats this until no witness is omitted.
+    pub(crate) fn see_to_deferred(&self) {
         let (me, world) = (self.me.clone(), self.stores.world.clone());
         self.stores.world.spawn(Box::pin(async move {
             let (mut pause, mut failed) = (SETTLED_EVERY, 0);
@@ -36,10 +36,10 @@ impl InFlight {
                 world.sleep(pause).await;
                 let Some(in_flight) = me.upgrade() else { return };
                 // Failed steps are tried again.
-                failed = if in_flight.raise_for_owed().await.is_ok() { 0 } else { failed + 1 };
+                failed = if in_flight.raise_for_deferred().await.is_ok() { 0 } else { failed + 1 };
                 pause = SETTLED_EVERY.max(in_flight.stores.backoff(failed + 4));
                 let mut own = in_flight.table();
-                if !own.owes() {
+                if !own.has_deferred() {
                     own.is_settling = false;
                     return;
                 }
@@ -47,9 +47,9 @@ impl InFlight {
         }));
     }
 
-    /// Raises the floors that can be raised for omitted witnesses, and writes the commit witnesses
+    /// Raises the floors that can be raised for deferred witnesses, and writes the commit witnesses
     /// that cannot wait.
-    async fn raise_for_owed(&self) -> Result<(), StoreError> {
+    async fn raise_for_deferred(&self) -> Result<(), StoreError> {
         let due = self.table().due();
         for due in due {
             self.stores.raise_at(due.store, due.replica.as_ref(), due.last).await?;
@@ -58,14 +58,17 @@ impl InFlight {
         }
         let (origin, late) = {
             let own = self.table();
-            (own.origin(), own.owed_since(self.stores.world.elapsed().saturating_sub(OWED_FOR)))
+            (
+                own.origin(),
+                own.deferred_since(self.stores.world.elapsed().saturating_sub(DEFERRED_FOR)),
+            )
         };
         let mut places: BTreeMap<(usize, Option<Name>), Late> = BTreeMap::new();
-        for (sequence, owed) in late {
-            let late = places.entry((owed.store, owed.replica)).or_default();
+        for (sequence, deferred) in late {
+            let late = places.entry((deferred.store, deferred.replica)).or_default();
             self.table().tries(origin, sequence);
             late.sequences.push(sequence);
-            late.writes.extend(owed.writes.iter().cloned());
+            late.writes.extend(deferred.writes.iter().cloned());
         }
         for ((store, replica), late) in places {
             self.stores.write_records(store, replica, late.writes).await?;

@@ -23,12 +23,12 @@ pub(crate) struct Left {
     /// The stamps in its rows that its session had seen.
     pub(crate) seen: BTreeMap<Name, Stamp>,
     /// A commit witness that was not written yet, if any.
-    pub(crate) owed: Option<Box<Owed>>,
+    pub(crate) deferred: Option<Box<DeferredWitness>>,
 }
 
 /// A commit witness that was not written: this origin's floor stands for it, if raised soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Owed {
+pub(crate) struct DeferredWitness {
     /// The store where it is omitted.
     pub(crate) store: usize,
     /// The replica at which its phase has committed.
@@ -108,9 +108,9 @@ pub(crate) struct Table {
     pub(crate) is_cleaning: bool,
     /// The floor that was written last.
     pub(crate) raised: u64,
-    /// True while a task raises floors for omitted commit witnesses.
+    /// True while a task raises floors for deferred commit witnesses.
     pub(crate) is_settling: bool,
-    /// The floors that stand for omitted commit witnesses, by store.
+    /// The floors that stand for deferred commit witnesses, by store.
     settled: BTreeMap<usize, u64>,
     /// Stores that have a sign of life of this origin.
     pub(crate) leased: BTreeSet<usize>,
@@ -236,20 +236,22 @@ impl Table {
         self.settled.get(&store).copied().unwrap_or(0)
     }
 
-    fn is_owed(&self, sequence: u64, left: &Left) -> bool {
-        let is_owed = |owed: &Owed| !owed.is_written && self.settled(owed.store) < sequence;
-        left.owed.as_deref().is_some_and(is_owed)
+    fn is_deferred(&self, sequence: u64, left: &Left) -> bool {
+        let is_deferred = |deferred: &DeferredWitness| {
+            !deferred.is_written && self.settled(deferred.store) < sequence
+        };
+        left.deferred.as_deref().is_some_and(is_deferred)
     }
 
     /// True if some commit witness is still omitted.
-    pub(crate) fn owes(&self) -> bool {
+    pub(crate) fn has_deferred(&self) -> bool {
         self.open.iter().any(|(sequence, entry)| match entry {
-            Entry::Over(left) => self.is_owed(*sequence, left),
+            Entry::Over(left) => self.is_deferred(*sequence, left),
             _ => false,
         })
     }
 
-    /// Returns the floors that can be raised for omitted witnesses. A floor rises as far as all
+    /// Returns the floors that can be raised for deferred witnesses. A floor rises as far as all
     /// transactions are over, and as far as every witness at the store is or was omitted at the
     /// same replica. Another replica may lack witnesses of that one: it must wait until a floor
     /// is everywhere, and its transactions are cleaned up.
@@ -261,38 +263,39 @@ impl Table {
             let Entry::Over(left) = entry else { break };
             let last = TransactionId { origin: self.origin, sequence: *sequence };
             for store in left.witnesses.union(&left.maybe).copied() {
-                let owed = left.owed.as_ref().filter(|owed| owed.store == store);
-                let owed = owed.filter(|owed| {
-                    *replicas.entry(store).or_insert(&owed.replica) == &owed.replica
+                let deferred = left.deferred.as_ref().filter(|deferred| deferred.store == store);
+                let deferred = deferred.filter(|deferred| {
+                    *replicas.entry(store).or_insert(&deferred.replica) == &deferred.replica
                 });
-                let Some(owed) = owed else {
+                let Some(deferred) = deferred else {
                     closed.insert(store);
                     continue;
                 };
                 if closed.contains(&store) || self.settled(store) >= *sequence {
                     continue;
                 }
-                let replica = owed.replica.clone();
+                let replica = deferred.replica.clone();
                 let due = due.entry(store).or_insert(Due { store, replica, last, count: 0 });
-                (due.last, due.count) = (last, due.count + u64::from(!owed.is_written));
+                (due.last, due.count) = (last, due.count + u64::from(!deferred.is_written));
             }
         }
         due.into_values().filter(|due| due.count > 0).collect()
     }
 
-    /// Returns the omitted witnesses of phases that had committed by `time`, in order.
-    pub(crate) fn owed_since(&self, time: Duration) -> Vec<(u64, Box<Owed>)> {
+    /// Returns the deferred witnesses of phases that had committed by `time`, in order.
+    pub(crate) fn deferred_since(&self, time: Duration) -> Vec<(u64, Box<DeferredWitness>)> {
         let late = self.open.iter().filter_map(|(sequence, entry)| match entry {
-            Entry::Over(left) if self.is_owed(*sequence, left) => {
-                let owed = left.owed.clone().filter(|owed| owed.committed <= time)?;
-                Some((*sequence, owed))
+            Entry::Over(left) if self.is_deferred(*sequence, left) => {
+                let deferred =
+                    left.deferred.clone().filter(|deferred| deferred.committed <= time)?;
+                Some((*sequence, deferred))
             }
             _ => None,
         });
         late.collect()
     }
 
-    /// Takes note that a floor stands for the omitted witnesses.
+    /// Takes note that a floor stands for the deferred witnesses.
     pub(crate) fn settle(&mut self, due: &Due) {
         if due.last.origin == self.origin {
             let settled = self.settled.entry(due.store).or_default();
@@ -303,29 +306,35 @@ impl Table {
     /// True if a commit witness was omitted, and this process has not begun to write it.
     pub(crate) fn is_left_out(&self, id: TransactionId) -> bool {
         match self.open.get(&id.sequence).filter(|_| id.origin == self.origin) {
-            Some(Entry::Over(left)) => left.owed.as_ref().is_some_and(|owed| !owed.is_tried),
+            Some(Entry::Over(left)) => {
+                left.deferred.as_ref().is_some_and(|deferred| !deferred.is_tried)
+            }
             _ => false,
         }
     }
 
-    fn owing(&mut self, origin: Origin, sequence: u64) -> Option<&mut Option<Box<Owed>>> {
+    fn deferred_of(
+        &mut self,
+        origin: Origin,
+        sequence: u64,
+    ) -> Option<&mut Option<Box<DeferredWitness>>> {
         match self.open.get_mut(&sequence).filter(|_| origin == self.origin) {
-            Some(Entry::Over(left)) => Some(&mut left.owed),
+            Some(Entry::Over(left)) => Some(&mut left.deferred),
             _ => None,
         }
     }
 
-    /// Takes note that an omitted commit witness may be there from now on.
+    /// Takes note that a deferred commit witness may be there from now on.
     pub(crate) fn tries(&mut self, origin: Origin, sequence: u64) {
-        if let Some(Some(owed)) = self.owing(origin, sequence) {
-            owed.is_tried = true;
+        if let Some(Some(deferred)) = self.deferred_of(origin, sequence) {
+            deferred.is_tried = true;
         }
     }
 
     /// Takes note that it was written after all.
     pub(crate) fn has_written(&mut self, origin: Origin, sequence: u64) {
-        if let Some(Some(owed)) = self.owing(origin, sequence) {
-            owed.is_written = true;
+        if let Some(Some(deferred)) = self.deferred_of(origin, sequence) {
+            deferred.is_written = true;
         }
     }
 
@@ -386,8 +395,8 @@ mod tests {
 
     const STORE: usize = 1;
 
-    fn owing(replica: &str) -> Left {
-        let owed = Owed {
+    fn deferred_of(replica: &str) -> Left {
+        let deferred = DeferredWitness {
             store: STORE,
             replica: Some(replica.into()),
             since: Duration::ZERO,
@@ -396,7 +405,7 @@ mod tests {
             is_tried: false,
             is_written: false,
         };
-        Left { witnesses: [STORE].into(), owed: Some(Box::new(owed)), ..Left::default() }
+        Left { witnesses: [STORE].into(), deferred: Some(Box::new(deferred)), ..Left::default() }
     }
 
     /// Returns the last transaction and the count of each floor that is due.
@@ -408,14 +417,14 @@ mod tests {
     fn a_floor_is_due_as_far_as_all_before_it_are_over() {
         let mut own = Table::new(Origin(1));
         let ids = [(); 4].map(|()| own.allocate(Duration::ZERO));
-        own.over(ids[1], owing("r1"));
-        assert_eq!((due(&own), own.owes()), (vec![], true), "the first one runs still");
+        own.over(ids[1], deferred_of("r1"));
+        assert_eq!((due(&own), own.has_deferred()), (vec![], true), "the first one runs still");
         own.over(ids[0], Left { rows: [STORE].into(), ..Left::default() });
-        own.over(ids[2], owing("r1"));
+        own.over(ids[2], deferred_of("r1"));
         assert_eq!(due(&own), [(3, 2)]);
         own.settle(&own.due()[0].clone());
-        assert_eq!((due(&own), own.owes()), (vec![], false));
-        own.over(ids[3], owing("r2"));
+        assert_eq!((due(&own), own.has_deferred()), (vec![], false));
+        own.over(ids[3], deferred_of("r2"));
         assert_eq!(due(&own), [], "that replica may lack what the other one has");
         own.cleaned(Origin(1), 3);
         assert_eq!(due(&own), [(4, 1)]);
@@ -423,12 +432,12 @@ mod tests {
 
     #[test]
     fn no_floor_is_raised_over_what_is_witnessed_otherwise_or_elsewhere() {
-        for other in [Left { witnesses: [STORE].into(), ..Left::default() }, owing("r2")] {
+        for other in [Left { witnesses: [STORE].into(), ..Left::default() }, deferred_of("r2")] {
             let mut own = Table::new(Origin(1));
             let ids = [(); 3].map(|()| own.allocate(Duration::ZERO));
-            own.over(ids[0], owing("r1"));
+            own.over(ids[0], deferred_of("r1"));
             own.over(ids[1], other);
-            own.over(ids[2], owing("r1"));
+            own.over(ids[2], deferred_of("r1"));
             assert_eq!(due(&own), [(1, 1)]);
         }
     }
@@ -437,13 +446,13 @@ mod tests {
     fn what_was_written_after_all_is_no_more_owed() {
         let mut own = Table::new(Origin(1));
         let (running, id) = (own.allocate(Duration::ZERO), own.allocate(Duration::ZERO));
-        own.over(id, owing("r1"));
+        own.over(id, deferred_of("r1"));
         assert!(own.is_left_out(id) && !own.is_left_out(running));
-        assert_eq!(own.owed_since(Duration::ZERO).len(), 1);
+        assert_eq!(own.deferred_since(Duration::ZERO).len(), 1);
         own.tries(id.origin, id.sequence);
-        assert!(!own.is_left_out(id) && own.owes(), "it may be there, or not");
+        assert!(!own.is_left_out(id) && own.has_deferred(), "it may be there, or not");
         own.has_written(id.origin, id.sequence);
-        assert!(!own.owes() && own.owed_since(Duration::ZERO).is_empty());
+        assert!(!own.has_deferred() && own.deferred_since(Duration::ZERO).is_empty());
     }
 
     #[test]
@@ -451,14 +460,14 @@ mod tests {
         let mut own = Table::new(Origin(1));
         let ids = [(); 3].map(|()| own.allocate(Duration::ZERO));
         for id in &ids[..2] {
-            own.over(*id, owing("r1"));
+            own.over(*id, deferred_of("r1"));
         }
         own.tries(Origin(1), 1);
         own.has_written(Origin(1), 1);
         assert_eq!(due(&own), [(2, 1)], "for the one that was not");
         own.settle(&own.due()[0].clone());
-        assert_eq!((due(&own), own.owes()), (vec![], false));
-        own.over(ids[2], owing("r1"));
+        assert_eq!((due(&own), own.has_deferred()), (vec![], false));
+        own.over(ids[2], deferred_of("r1"));
         own.has_written(Origin(1), 3);
         assert_eq!(due(&own), [], "it needs none");
     }

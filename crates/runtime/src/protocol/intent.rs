@@ -125,10 +125,10 @@ pub enum Witness {
     Abandoned,
 }
 
-/// The answers that a phase was given, batch by batch, fixed by the process that ran it first: where a store
+/// The answers that a phase was given, batch by batch, pinned by the process that ran it first: where a store
 /// counts one of several copies of a phase, all copies must do the same.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Fixed {
+pub struct PinnedAnswers {
     /// The answers to each batch of reads.
     pub answers: Vec<Vec<Data>>,
     /// The stamp of the replica that gave the answers: every copy must come after it, wherever it runs.

@@ -4,10 +4,14 @@
 use mingle_model::TransactionId;
 use mingle_store::{RecordKey, RecordKind, Write};
 
-use crate::protocol::intent::{Fixed, encode, parts_of};
+use crate::protocol::intent::{PinnedAnswers, encode, parts_of};
 
-/// Returns the records of a phase's fixed answers.
-pub(crate) fn fixed_records(id: TransactionId, index: usize, fixed: &Fixed) -> Vec<Write> {
+/// Returns the records of a phase's pinned answers.
+pub(crate) fn pinned_records(
+    id: TransactionId,
+    index: usize,
+    pinned: &PinnedAnswers,
+) -> Vec<Write> {
     let from = (index as u32) << 16;
-    parts_of(&encode(fixed), |part| RecordKey::of(RecordKind::Fixed, id, from + part))
+    parts_of(&encode(pinned), |part| RecordKey::of(RecordKind::Fixed, id, from + part))
 }

@@ -12,7 +12,7 @@ use mingle_store::{Admission, DataStore, StoreError, World};
 use super::elsewhere::{Elsewhere, here};
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
-use crate::api::settings::{BESIDE_INLINE_BYTES_MAX, BESIDE_KEPT_MAX, BESIDE_TRIES_MAX, Settings};
+use crate::api::settings::{Settings, WORKER_INLINE_BYTES_MAX, WORKER_KEPT_MAX, WORKER_TRIES_MAX};
 use crate::execute::Executor;
 use crate::execute::attempt::Step;
 use crate::execute::execution::{Begun, Execution};
@@ -84,7 +84,7 @@ impl Beside {
         admission: Option<&dyn Admission>,
     ) -> Result<Vec<u8>, NoAttempt> {
         // Decoding a large attempt takes a turn of computation.
-        let is_large = attempt.len() > BESIDE_INLINE_BYTES_MAX;
+        let is_large = attempt.len() > WORKER_INLINE_BYTES_MAX;
         let turn = if is_large { Some(self.world.turn().await) } else { None };
         let attempt: Attempt = decode(attempt).map_err(|_| {
             NoAttempt("the attempt is corrupt, or of another version of the protocol".into())
@@ -152,7 +152,7 @@ impl Beside {
             tracking: bounds.tracking,
             ..self.settings.clone()
         };
-        let (mutation, planted, is_beside) = (Mutation::None, Planted::None, true);
+        let (mutation, planted, is_worker) = (Mutation::None, Planted::None, true);
         let parts = Parts {
             program: program.clone(),
             stores,
@@ -160,7 +160,7 @@ impl Beside {
             settings,
             mutation,
             planted,
-            is_beside,
+            is_worker,
         };
         let in_flight = InFlight::new(Stores::new(parts), Table::lent(attempt.lent));
         let executor = Executor::new(in_flight);
@@ -205,11 +205,11 @@ impl Beside {
             let after = after(executor, execution, tries, report, (before, site));
             return Attempted { end: End::Failed(error), after, stats: Vec::new() };
         }
-        for tried in 1..=BESIDE_TRIES_MAX {
+        for tried in 1..=WORKER_TRIES_MAX {
             tried_so_often = tried;
             let attempted =
                 executor.attempt(&mut execution, index, &mut tries, &control, &mut report).await;
-            let may_go_on = tried < BESIDE_TRIES_MAX
+            let may_go_on = tried < WORKER_TRIES_MAX
                 && !executor.in_flight.table().is_spent
                 && executor.in_flight.table().origin() == lent.origin
                 && self.world.elapsed() < deadline;
@@ -225,8 +225,8 @@ impl Beside {
                     self.world.sleep(stores.backoff(tried)).await;
                     continue;
                 }
-                Ok(Step::Again) if may_go_on && tries.to_fix.is_none() => continue,
-                Ok(Step::Again) => tries.to_fix.take().map_or(End::Again, End::Fix),
+                Ok(Step::Again) if may_go_on && tries.to_pin.is_none() => continue,
+                Ok(Step::Again) => tries.to_pin.take().map_or(End::Again, End::Pin),
                 Ok(Step::Done) => End::Done,
                 Ok(Step::Over) => End::Over,
                 Ok(Step::StartOver) => End::StartOver,
@@ -258,7 +258,7 @@ impl Beside {
             return;
         }
         let mut kept = self.kept();
-        if kept.len() >= BESIDE_KEPT_MAX {
+        if kept.len() >= WORKER_KEPT_MAX {
             kept.clear();
         }
         kept.insert(executor.stores.hash);
@@ -277,7 +277,7 @@ fn tries_of(attempt: &Attempt) -> Tries {
     tries.look = attempt.look;
     tries.rows.clone_from(&attempt.rows);
     tries.replica.clone_from(&attempt.elsewhere);
-    tries.fixed.clone_from(&attempt.fixed);
+    tries.pinned.clone_from(&attempt.pinned);
     tries
 }
 

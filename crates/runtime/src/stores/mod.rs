@@ -52,7 +52,7 @@ pub(crate) struct Stores {
     pub(crate) stats: Stats,
     pub(crate) figures: Figures,
     /// True if one attempt is run, beside its store, on behalf of another process.
-    pub(crate) is_beside: bool,
+    pub(crate) is_worker: bool,
     pub(crate) me: Weak<Self>,
 }
 
@@ -65,13 +65,13 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) mutation: Mutation,
     pub(crate) planted: Planted,
-    pub(crate) is_beside: bool,
+    pub(crate) is_worker: bool,
 }
 
 impl Stores {
     /// Creates the stores, of which nothing is known yet.
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { program, stores, world, settings, mutation, planted, is_beside } = parts;
+        let Parts { program, stores, world, settings, mutation, planted, is_worker } = parts;
         assert_eq!(
             stores.len(),
             program.checked.stores.len(),
@@ -98,7 +98,7 @@ impl Stores {
             planted,
             stats: Stats::default(),
             figures,
-            is_beside,
+            is_worker,
             me: me.clone(),
         })
     }
@@ -112,7 +112,7 @@ impl Stores {
             settings: self.settings.clone(),
             mutation: self.mutation,
             planted: self.planted,
-            is_beside: self.is_beside,
+            is_worker: self.is_worker,
         }
     }
 

@@ -200,7 +200,7 @@ impl Stores {
 
     /// Looks for transactions at every replica of a store, in the background.
     fn look_for(&self, store: usize, ids: &[TransactionId]) {
-        if ids.is_empty() || self.is_beside {
+        if ids.is_empty() || self.is_worker {
             return;
         }
         for replica in self.replicas(store) {

@@ -34,7 +34,7 @@ impl Executor {
     }
 
     /// Runs a phase once, at the worker beside its store.
-    pub(crate) async fn attempt_beside(
+    pub(crate) async fn attempt_remotely(
         &self,
         worker: &dyn Worker,
         execution: &mut Execution,
@@ -139,7 +139,7 @@ impl Executor {
             look: tries.look,
             rows: tries.rows.clone(),
             elsewhere: tries.replica.clone(),
-            fixed: tries.fixed.clone(),
+            pinned: tries.pinned.clone(),
             stores: self.known_stores(execution),
             latest: self.time_of_phases(),
             bounds: Bounds {
@@ -194,12 +194,12 @@ impl Executor {
             End::Again => Ok(Step::Again),
             End::Wait(ids) if ids.is_empty() => Ok(Step::Again),
             End::Wait(ids) => Ok(Step::Wait(ids)),
-            End::Fix(fixed) => {
+            End::Pin(pinned) => {
                 if execution.begun.is_none() {
                     return Err(self.unreadable_answer(store));
                 }
-                self.fix_as(execution, index, std::future::ready(Ok(fixed))).await?;
-                // The next attempt looks for the fixed answers: these, or those of another process.
+                self.pin_as(execution, index, std::future::ready(Ok(pinned))).await?;
+                // The next attempt looks for the pinned answers: these, or those of another process.
                 Ok(Step::Again)
             }
             End::Failed(Error::Limit(why)) if execution.has_written => {

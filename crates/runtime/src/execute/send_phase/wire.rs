@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::error::Error;
 use crate::protocol::call_key::CallKey;
-use crate::protocol::intent::Fixed;
+use crate::protocol::intent::PinnedAnswers;
 use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// All that an attempt at a phase needs to run somewhere else.
@@ -43,11 +43,11 @@ pub(crate) struct Attempt {
     pub(crate) endorsed: Vec<(Read, Data)>,
     pub(crate) is_helper: bool,
     pub(crate) chain: Vec<TransactionId>,
-    /// The facts that earlier attempts have learned, up to `fixed` (see `Tries`).
+    /// The facts that earlier attempts have learned, up to `pinned` (see `Tries`).
     pub(crate) look: bool,
     pub(crate) rows: Vec<WitnessRow>,
     pub(crate) elsewhere: Option<Name>,
-    pub(crate) fixed: Option<Fixed>,
+    pub(crate) pinned: Option<PinnedAnswers>,
     /// The program's stores, in its order; `None` where the sender has no such store.
     pub(crate) stores: Vec<Option<Known>>,
     /// A time that the sender knows to be later than all that it has seen, for stores whose writes bear timestamps.
@@ -90,8 +90,8 @@ pub(crate) enum End {
     StartOver,
     Again,
     Wait(Vec<(TransactionId, Awaited)>),
-    /// The answers must first be fixed in the transaction's intent.
-    Fix(Fixed),
+    /// The answers must first be pinned in the transaction's intent.
+    Pin(PinnedAnswers),
     Failed(Error),
 }
 
