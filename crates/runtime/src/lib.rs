@@ -88,8 +88,6 @@ pub use api::{call, error, session, watch};
 pub use host_transaction as inside;
 pub use host_transaction::Inside;
 pub use interpreter::{machine, write_buffer};
-#[doc(hidden)]
-pub use mutants as planted;
 pub use observe::{metrics, stats};
 pub use protocol::call_key::CallKey;
 pub use protocol::{intent, wait_set};
@@ -116,4 +114,9 @@ pub mod worklist {
 /// The write buffer under its earlier name.
 pub mod overlay {
     pub use crate::interpreter::write_buffer::{FieldView, FieldWrites, WriteBuffer as Overlay};
+}
+
+#[doc(hidden)]
+pub mod planted {
+    pub use crate::mutants::Mutant as Planted;
 }

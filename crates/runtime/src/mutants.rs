@@ -1,8 +1,8 @@
-//! Planted faults: each breaks a promise on purpose, and a checker must notice it.
+//! Mutants, which are planted faults: each breaks a promise on purpose, and a checker must notice it.
 
 /// A fault at run time, in an ordinary build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Planted {
+pub enum Mutant {
     /// No fault.
     #[default]
     None,
@@ -75,7 +75,7 @@ pub enum Planted {
     NobodyAway,
 }
 
-impl Planted {
+impl Mutant {
     /// All faults.
     pub const ALL: [Self; 30] = [
         Self::NoWitnessCheck,

@@ -27,7 +27,7 @@ use crate::execute::transaction::within;
 use crate::host_transaction::Inside;
 use crate::in_flight::table::Table;
 use crate::in_flight::{InFlight, draw_origin};
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Stats;
 use crate::recovery::Recovery;
 use crate::recovery::abandon::Abandoned;
@@ -59,8 +59,8 @@ impl Runtime {
         settings: Settings,
     ) -> Arc<Self> {
         let table = Table::new(draw_origin(&*world));
-        let (mutation, planted, is_worker) = (Mutation::None, Planted::None, false);
-        let parts = Parts { program, stores, world, settings, mutation, planted, is_worker };
+        let (mutation, mutant, is_worker) = (Mutation::None, Mutant::None, false);
+        let parts = Parts { program, stores, world, settings, mutation, mutant, is_worker };
         Self::build(parts, table)
     }
 
@@ -80,8 +80,8 @@ impl Runtime {
 
     /// Breaks a part of the protocol, for tests of the checks that must notice it.
     #[doc(hidden)]
-    pub fn with_planted(self: Arc<Self>, planted: Planted) -> Arc<Self> {
-        self.rebuilt(|parts| parts.planted = planted)
+    pub fn with_planted(self: Arc<Self>, mutant: Mutant) -> Arc<Self> {
+        self.rebuilt(|parts| parts.mutant = mutant)
     }
 
     fn rebuilt(&self, change: impl FnOnce(&mut Parts)) -> Arc<Self> {

@@ -24,7 +24,7 @@ use crate::execute::phase::{Control, Tries};
 use crate::execute::preflight::{Question, called_read};
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{Unreadable, Witness, decode};
 use crate::protocol::wait_set::Awaited;
@@ -243,7 +243,7 @@ impl Executor {
     }
 
     pub(crate) fn facts(&self, execution: &Execution) -> Facts {
-        if self.stores.planted == Planted::HelperDrawsAnew && execution.is_helper {
+        if self.stores.mutant == Mutant::HelperDrawsAnew && execution.is_helper {
             return self.stores.draw_facts();
         }
         execution.facts.clone()
@@ -311,7 +311,7 @@ impl Executor {
             execution.is_abandoned = true;
             return Step::Over;
         }
-        if self.stores.planted == Planted::MiddleValuesNotKept {
+        if self.stores.mutant == Mutant::MiddleValuesNotKept {
             tries.recomputes = true;
             return Step::Again;
         }
@@ -335,7 +335,7 @@ impl Executor {
         let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
         let floor =
             |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
-        let is_checked = self.stores.planted != Planted::NoWitnessCheck;
+        let is_checked = self.stores.mutant != Mutant::NoWitnessCheck;
         for (id, awaited) in execution.wait_set.waits_at(&name).filter(|_| is_checked) {
             // A transaction that itself waits for this one is skipped: if two transactions met at
             // two stores in opposite orders, neither could come first everywhere.
@@ -386,7 +386,7 @@ impl Executor {
         if tries.replica.is_some() {
             return tries.replica.clone();
         }
-        let stays = self.stores.planted != Planted::HelperLeavesHome;
+        let stays = self.stores.mutant != Mutant::HelperLeavesHome;
         if execution.begun.is_some() && capabilities.once == Once::Home && stays {
             return self.stores.replica_at(store, execution.home.as_ref());
         }

@@ -13,7 +13,7 @@ use crate::execute::Executor;
 use crate::execute::attempt::Visit;
 use crate::execute::execution::Execution;
 use crate::interpreter::machine::Finished;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{Witness, write_parts};
 use crate::protocol::role::Role;
@@ -65,7 +65,7 @@ impl Executor {
                 RowKind::Write => true,
                 RowKind::Read => {
                     execution.plan.isolated
-                        && self.stores.planted != Planted::ReadersNotAwaited
+                        && self.stores.mutant != Mutant::ReadersNotAwaited
                         && (row.object.is_none() || written.contains(&row.object))
                 }
             };
@@ -107,23 +107,23 @@ impl Executor {
             draft.seen = self.unseen_somewhere(&told, visit.store, &later);
             self.stores.stats.add(Counted::LeftSeen, u64::from(!draft.seen.is_empty()));
             let is_last = later.is_empty() && role == Role::Later;
-            if !is_last || self.stores.planted != Planted::NoRowsInLastPhase {
+            if !is_last || self.stores.mutant != Mutant::NoRowsInLastPhase {
                 let stores = self.own_stores(execution, index, role, visit, &later);
                 self.leave_own_row(execution, index, visit, stores, written, draft);
             }
-            if self.stores.planted != Planted::NoInheritance {
+            if self.stores.mutant != Mutant::NoInheritance {
                 self.pass_rows_on(&told, visit, written, draft);
             }
         }
         let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
         if is_isolated
-            && self.stores.planted != Planted::NoReadWitnesses
+            && self.stores.mutant != Mutant::NoReadWitnesses
             && !later_of(execution, index).is_empty()
         {
             self.leave_read_rows(execution, index, visit, draft);
         }
         draft.has_rows = !draft.writes.is_empty();
-        if self.stores.planted == Planted::RowsReplaced && draft.has_rows {
+        if self.stores.mutant == Mutant::RowsReplaced && draft.has_rows {
             let own = execution.id;
             let replaced = draft.known.iter().filter(|id| Some(**id) != own);
             let replaced: Vec<Write> = replaced.map(|id| Write::Forget(*id)).collect();
@@ -231,7 +231,7 @@ impl Executor {
         here: usize,
         later: &BTreeSet<Name>,
     ) -> Vec<(Name, Stamp)> {
-        if self.stores.planted == Planted::NoTrackingSet {
+        if self.stores.mutant == Mutant::NoTrackingSet {
             return Vec::new();
         }
         let mut unseen = Vec::new();
@@ -309,7 +309,7 @@ impl Executor {
                 execution.decided_after = Some(self.stores.world.elapsed());
                 let has_more = execution.last_witnessed().is_some_and(|last| last > index);
                 let hidden =
-                    matches!(self.stores.planted, Planted::NoIntent | Planted::IntentAfterCommit);
+                    matches!(self.stores.mutant, Mutant::NoIntent | Mutant::IntentAfterCommit);
                 if has_more && !hidden {
                     draft.writes.extend(intent_records(execution, index, finished, draft));
                     if !self.stores.cache().is_kept(visit.store, execution.hash) {
@@ -320,19 +320,19 @@ impl Executor {
                 if self.stores.is_many(visit.store) || execution.plan.isolated {
                     // A transaction without read witnesses is never aborted.
                     let is_guarded =
-                        execution.plan.isolated && self.stores.planted != Planted::AbortIgnored;
+                        execution.plan.isolated && self.stores.mutant != Mutant::AbortIgnored;
                     leave_witness(id, self.stores.world.random(), finished, is_guarded, draft);
                 }
             }
             Role::Later => {
                 let id = execution.begun.as_ref().expect("a later phase has begun").id;
-                let skips = self.stores.planted == Planted::HelperSkipsFloor && execution.is_helper;
+                let skips = self.stores.mutant == Mutant::HelperSkipsFloor && execution.is_helper;
                 if !skips {
                     draft.guards.push(floor::is_not_over(id));
                 }
                 // Where the store counts one of several copies, another copy does no harm.
                 let is_guarded =
-                    self.stores.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
+                    self.stores.mutant != Mutant::UnguardedWitness && visit.goes_on.is_none();
                 if self.defers_witness(execution, index, visit) {
                     if is_guarded {
                         draft.guards.push(commit_witness::is_absent(id));

@@ -19,7 +19,7 @@ use crate::execute::host::HeldCommit;
 use crate::execute::phase::{Control, Tries};
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::Finished;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::write_parts;
 use crate::protocol::role::Role;
@@ -64,7 +64,7 @@ impl Executor {
             && execution.wait_set.waits_for_nobody()
             && execution.host.is_none()
             && !execution.plan.phases[attempt.index].before_endorsement
-            && self.stores.planted == Planted::None
+            && self.stores.mutant == Mutant::None
     }
 
     /// Ends a phase that [has only read](Self::has_only_read). [`Self::commit_phase`] would find
@@ -129,7 +129,7 @@ impl Executor {
         if !tries.recomputes {
             commit = self.commit_of(execution, index, role, &visit, own_writes, &mut draft);
         }
-        if self.stores.planted != Planted::None {
+        if self.stores.mutant != Mutant::None {
             Box::pin(self.spoil(&mut commit, role, &visit)).await?;
         }
         let commit_id = commit.id;
@@ -145,7 +145,7 @@ impl Executor {
             self.stores.figures.committed(&phase_commit.visit.name, role);
         }
         match self.apply_or_hold(execution, phase_commit, commit_id) {
-            Some(visit) if self.stores.planted == Planted::IntentAfterCommit => {
+            Some(visit) if self.stores.mutant == Mutant::IntentAfterCommit => {
                 Box::pin(self.write_intent_late(execution, role, index, &visit)).await
             }
             _ => Ok(Step::Done),
@@ -217,10 +217,10 @@ impl Executor {
 
     /// Carries out planted faults that concern a commit.
     async fn spoil(&self, commit: &mut Commit, role: Role, visit: &Visit) -> Result<(), Error> {
-        if self.stores.planted == Planted::BlindWrites {
+        if self.stores.mutant == Mutant::BlindWrites {
             commit.known.extend(self.all_known(visit).await);
         }
-        if self.stores.planted == Planted::WitnessBeforeEffects && role == Role::Later {
+        if self.stores.mutant == Mutant::WitnessBeforeEffects && role == Role::Later {
             let is_witness = |write: &Write| matches!(write, Write::Record(..));
             let witness = commit.writes.iter().filter(|write| is_witness(write)).cloned().collect();
             let written =
@@ -311,9 +311,9 @@ impl Executor {
         let site = &self.stores.all[visit.store];
         let unknown = || Error::Unknown { store: site.capabilities().store.clone(), id };
         let id = id.filter(|_| is_durable).ok_or_else(unknown)?;
-        match self.stores.planted {
-            Planted::LostMeansCommitted => return Ok(Committed::default()),
-            Planted::LostMeansNotCommitted => {
+        match self.stores.mutant {
+            Mutant::LostMeansCommitted => return Ok(Committed::default()),
+            Mutant::LostMeansNotCommitted => {
                 execution.id = None;
                 return Err(Error::Store(StoreError::Conflict));
             }

@@ -10,7 +10,7 @@ use crate::execute::attempt::Visit;
 use crate::execute::bookkeeping::Draft;
 use crate::execute::execution::Execution;
 use crate::in_flight::table::DeferredWitness;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 
 impl Executor {
     /// True if the commit witness of a later phase is omitted: it is the last phase, and the
@@ -28,7 +28,7 @@ impl Executor {
             && execution.last_witnessed() == Some(index)
             && !execution.is_helper
             && !execution.plan.isolated
-            && self.stores.planted == Planted::None
+            && self.stores.mutant == Mutant::None
     }
 
     /// Takes note of a deferred commit witness, once its phase has committed.

@@ -18,7 +18,7 @@ use mingle_store::BoxFuture;
 use crate::execute::Executor;
 use crate::execute::execution::{Begun, Execution};
 use crate::execute::prefetch::{Found, later};
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 
 /// Reads that go on while a phase runs.
 pub(crate) struct EarlyPrefetch {
@@ -61,8 +61,7 @@ impl Executor {
     /// True if a transaction may read for a phase before the previous phase has committed.
     pub(crate) fn may_prefetch(&self, execution: &Execution) -> bool {
         // Planted faults concern runs that do not read ahead.
-        let is_whole =
-            self.stores.planted == Planted::None && self.stores.mutation == Mutation::None;
+        let is_whole = self.stores.mutant == Mutant::None && self.stores.mutation == Mutation::None;
         execution.prefetches
             && execution.host.is_none()
             && is_whole

@@ -18,7 +18,7 @@ use crate::execute::Executor;
 use crate::execute::execution::Execution;
 use crate::execute::phase::{Control, PhaseEnd};
 use crate::in_flight::table::Left;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::commit_witness;
 use crate::protocol::intent::{Intent, ProgramHash, Unreadable, Witness};
@@ -299,7 +299,7 @@ impl Executor {
             let mut attempts = 6;
             loop {
                 let Some(executor) = me.upgrade() else { return };
-                if executor.stores.planted == Planted::NobodyHelps {
+                if executor.stores.mutant == Mutant::NobodyHelps {
                     return;
                 }
                 if executor.finish_now(id, &candidates, is_certain, &left).await {

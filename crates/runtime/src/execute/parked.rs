@@ -14,7 +14,7 @@ use mingle_store::{Data, Read, RecordKey, RecordKind, Write};
 use crate::api::error::Error;
 use crate::execute::Executor;
 use crate::execute::execution::Execution;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::wait_set::{Awaited, WaitSet};
 use crate::stores::records::{is_visible, visible_reads};
@@ -45,7 +45,7 @@ impl Executor {
         let later = execution.plan.phases.get(index + 1..).unwrap_or_default();
         let later: BTreeSet<Name> =
             later.iter().filter_map(|phase| execution.store_name(phase)).collect();
-        if !is_decisive || later.is_empty() || self.stores.planted != Planted::None {
+        if !is_decisive || later.is_empty() || self.stores.mutant != Mutant::None {
             return Ok(());
         }
         let mut asked: BTreeMap<&Name, BTreeSet<TransactionId>> = BTreeMap::new();

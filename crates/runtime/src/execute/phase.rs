@@ -16,7 +16,7 @@ use crate::execute::attempt::Step;
 use crate::execute::execution::Execution;
 use crate::execute::helper::Helper;
 use crate::execute::prefetch::{Kept, Prefetched};
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
 use crate::protocol::wait_set::Awaited;
@@ -446,7 +446,7 @@ impl Executor {
         }
         self.refuse_wait_for_away(execution, report.store.as_ref(), awaited)?;
         if now.saturating_sub(since) >= self.stores.settings.help_after
-            && self.stores.planted != Planted::NobodyHelps
+            && self.stores.mutant != Mutant::NobodyHelps
         {
             for (id, awaited) in awaited {
                 if tries.helped.insert(*id) {

@@ -12,7 +12,7 @@ use crate::execute::Executor;
 use crate::execute::attempt::Visit;
 use crate::execute::execution::Execution;
 use crate::execute::phase::Tries;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::floor;
 use crate::protocol::intent::{PinnedAnswers, Unreadable, decode};
@@ -24,7 +24,7 @@ impl Executor {
     /// one of several copies, and they depend on the phase's reads.
     pub(crate) fn pins_answers(&self, execution: &Execution, index: usize, store: usize) -> bool {
         execution.begun.is_some()
-            && self.stores.planted != Planted::OperationsDiffer
+            && self.stores.mutant != Mutant::OperationsDiffer
             && self.stores.all[store].capabilities().once == Once::ById
             && Some(index) <= execution.last_witnessed()
             && phase_reads(&execution.plan.phases[index])

@@ -6,7 +6,7 @@ use mingle_store::{Data, Read, RecordKey, RecordKind};
 use crate::execute::Executor;
 use crate::execute::execution::Execution;
 use crate::execute::phase::Tries;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::protocol::wait_set::Awaited;
 
 /// A question of an attempt to its store besides the reads of its phase.
@@ -41,7 +41,7 @@ impl Executor {
         match (&execution.begun, execution.id) {
             (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
                 asked.push((record(RecordKind::Witness, begun.id), Question::OwnWitness));
-                if self.stores.planted != Planted::HelperSkipsFloor {
+                if self.stores.mutant != Mutant::HelperSkipsFloor {
                     asked.push((floor(begun.id), Question::OwnFloor));
                 }
             }
@@ -65,9 +65,9 @@ impl Executor {
         execution: &Execution,
         index: usize,
     ) -> Vec<(Read, Question)> {
-        let is_checked = match self.stores.planted {
-            Planted::EndorsementUnchecked => false,
-            Planted::RevalidatedAfterCommit => execution.has_written,
+        let is_checked = match self.stores.mutant {
+            Mutant::EndorsementUnchecked => false,
+            Mutant::RevalidatedAfterCommit => execution.has_written,
             _ => !execution.has_written,
         };
         let phase = &execution.plan.phases[index];

@@ -17,7 +17,7 @@ use crate::execute::Executor;
 use crate::execute::execution::Execution;
 use crate::execute::phase::{Control, PhaseEnd};
 use crate::execute::single_engine::SingleEngineEnd;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::metrics;
 use crate::protocol::wait_set::{Awaited, WaitSet};
 
@@ -127,7 +127,7 @@ impl Executor {
     /// Stores in the session the facts that the transaction has learned.
     pub(crate) fn learn(&self, call: &Call, execution: &Execution, is_finished: bool) {
         let session = &call.session;
-        if self.stores.planted == Planted::SessionDropsWorklist || !self.stores.settings.tracking {
+        if self.stores.mutant == Mutant::SessionDropsWorklist || !self.stores.settings.tracking {
             return;
         }
         let has_met = !execution.wait_set.is_empty() || !execution.satisfied.is_empty();
@@ -162,7 +162,7 @@ impl Executor {
                 session.is_everywhere(store, everywhere);
             }
         }
-        if self.stores.planted == Planted::SessionForgetsSeen {
+        if self.stores.mutant == Mutant::SessionForgetsSeen {
             session.forget_seen();
         }
         self.stores.relieve(session);

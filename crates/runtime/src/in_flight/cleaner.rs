@@ -15,7 +15,7 @@ use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 
 use crate::in_flight::InFlight;
 use crate::in_flight::table::{DeferredWitness, Left};
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::first_part;
@@ -168,7 +168,7 @@ impl InFlight {
         let Some((last, _)) = ready.last() else { return Ok(false) };
         let last = *last;
         let stores: BTreeSet<usize> = ready.iter().flat_map(|(_, left)| left.stores()).collect();
-        if self.stores.planted == Planted::FloorAfterDeletion {
+        if self.stores.mutant == Mutant::FloorAfterDeletion {
             self.delete(&ready, &parts).await?;
         }
         self.raise(last, &stores).await?;
@@ -178,7 +178,7 @@ impl InFlight {
         // Done before the deletion: a runtime that still remembers a row would pass it on, and no
         // process would remove the new row.
         self.stores.cache().drop_rows(last);
-        if !matches!(self.stores.planted, Planted::FloorAfterDeletion | Planted::NothingDeleted) {
+        if !matches!(self.stores.mutant, Mutant::FloorAfterDeletion | Mutant::NothingDeleted) {
             self.delete(&ready, &parts).await?;
         }
         let open = {
@@ -355,7 +355,7 @@ impl InFlight {
 
     fn replicas_to_check(&self, store: usize) -> Vec<Option<Name>> {
         let mut replicas = self.stores.replicas(store);
-        if self.stores.planted == Planted::CleanedAtOneReplica {
+        if self.stores.mutant == Mutant::CleanedAtOneReplica {
             replicas.truncate(1);
         }
         replicas

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::recovery::Recovery;
 use crate::recovery::sweeper::Swept;
 
@@ -11,7 +11,7 @@ impl Recovery {
     /// Starts the periodic sweeps for records that other origins have left, for as long as the
     /// runtime exists.
     pub(crate) fn start_sweeps(self: &Arc<Self>) {
-        if self.stores.planted == Planted::NobodyHelps {
+        if self.stores.mutant == Mutant::NobodyHelps {
             return;
         }
         // Signs of life have a task of their own: a sweep may take long.

@@ -14,7 +14,7 @@ use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 use crate::api::error::Error;
 use crate::execute::helper::{Helped, Helper};
 use crate::in_flight::table::Left;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::recovery::Recovery;
 use crate::stores::records::{is_visible, visible_reads};
@@ -212,7 +212,7 @@ impl Recovery {
     /// Returns the rest.
     async fn drop_garbage(&self, origin: Origin, trace: Trace) -> Result<Trace, StoreError> {
         let mut rest = Trace::default();
-        if self.stores.planted == Planted::NothingDeleted {
+        if self.stores.mutant == Mutant::NothingDeleted {
             return Ok(trace);
         }
         for store in 0..self.stores.all.len() {
@@ -259,7 +259,7 @@ impl Recovery {
         // must be known, and no new one may follow.
         let fenced = self.is_fenced(origin).await;
         let is_fenced =
-            self.stores.planted == Planted::SweepWithoutFence || matches!(fenced, Ok(true));
+            self.stores.mutant == Mutant::SweepWithoutFence || matches!(fenced, Ok(true));
         let (intents, is_all) = self.intents_of(origin).await;
         let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         let mut is_finished = is_all;
@@ -290,7 +290,7 @@ impl Recovery {
         if !is_fenced || !is_finished || !self.is_seen(origin).await? {
             return Ok(false);
         }
-        if self.stores.planted == Planted::FloorAfterDeletion {
+        if self.stores.mutant == Mutant::FloorAfterDeletion {
             self.delete_all(origin).await?;
         }
         let last = TransactionId { origin, sequence: u64::MAX };
@@ -301,7 +301,7 @@ impl Recovery {
         if !self.stores.is_raised(last, &all).await? {
             return Ok(false);
         }
-        if self.stores.planted != Planted::NothingDeleted {
+        if self.stores.mutant != Mutant::NothingDeleted {
             self.delete_all(origin).await?;
         }
         Ok(true)

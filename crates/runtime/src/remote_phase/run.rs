@@ -22,7 +22,7 @@ use crate::in_flight::InFlight;
 use crate::in_flight::table::Table;
 use crate::interpreter::instructions::visits;
 use crate::interpreter::machine::{Facts, Recorded};
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{ProgramHash, decode, encode};
 use crate::stores::admission::check_attempt;
@@ -152,14 +152,14 @@ impl Beside {
             tracking: bounds.tracking,
             ..self.settings.clone()
         };
-        let (mutation, planted, is_worker) = (Mutation::None, Planted::None, true);
+        let (mutation, mutant, is_worker) = (Mutation::None, Mutant::None, true);
         let parts = Parts {
             program: program.clone(),
             stores,
             world: self.world.clone(),
             settings,
             mutation,
-            planted,
+            mutant,
             is_worker,
         };
         let in_flight = InFlight::new(Stores::new(parts), Table::lent(attempt.lent));

@@ -21,7 +21,7 @@ use crate::api::call::Call;
 use crate::api::error::Error;
 use crate::api::settings::{AWAY_AFTER, AWAY_FAILURES, PROBE_EVERY, PROBE_EVERY_MAX};
 use crate::interpreter::instructions::visits;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::metrics;
 use crate::stores::Stores;
 
@@ -193,7 +193,7 @@ impl Stores {
         replica: Option<&Name>,
         answer: &Result<T, StoreError>,
     ) {
-        if self.planted == Planted::NobodyAway {
+        if self.mutant == Mutant::NobodyAway {
             return;
         }
         if let Err(error) = answer {

@@ -22,7 +22,7 @@ use crate::api::error::Error;
 use crate::api::session::Session;
 use crate::api::settings::Settings;
 use crate::interpreter::machine::Facts;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::metrics::{self, Figures};
 use crate::observe::stats::Stats;
 use crate::protocol::intent::ProgramHash;
@@ -48,7 +48,7 @@ pub(crate) struct Stores {
     circuits: Mutex<Circuits>,
     sums: Mutex<Sums>,
     pub(crate) mutation: Mutation,
-    pub(crate) planted: Planted,
+    pub(crate) mutant: Mutant,
     pub(crate) stats: Stats,
     pub(crate) figures: Figures,
     /// True if one attempt is run, beside its store, on behalf of another process.
@@ -64,14 +64,14 @@ pub(crate) struct Parts {
     pub(crate) world: Arc<dyn World>,
     pub(crate) settings: Settings,
     pub(crate) mutation: Mutation,
-    pub(crate) planted: Planted,
+    pub(crate) mutant: Mutant,
     pub(crate) is_worker: bool,
 }
 
 impl Stores {
     /// Creates the stores, of which nothing is known yet.
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { program, stores, world, settings, mutation, planted, is_worker } = parts;
+        let Parts { program, stores, world, settings, mutation, mutant, is_worker } = parts;
         assert_eq!(
             stores.len(),
             program.checked.stores.len(),
@@ -95,7 +95,7 @@ impl Stores {
             circuits: Mutex::default(),
             sums: Mutex::default(),
             mutation,
-            planted,
+            mutant,
             stats: Stats::default(),
             figures,
             is_worker,
@@ -111,7 +111,7 @@ impl Stores {
             world: self.world.clone(),
             settings: self.settings.clone(),
             mutation: self.mutation,
-            planted: self.planted,
+            mutant: self.mutant,
             is_worker: self.is_worker,
         }
     }

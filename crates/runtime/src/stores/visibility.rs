@@ -38,7 +38,7 @@ use crate::api::session::Session;
 use crate::api::settings::{
     LOOK_AFTER, LOOK_AGAIN_AFTER, LOOKED_FOR_MAX, PASSED_ON_MAX, SESSION_PRUNE_AT,
 };
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::protocol::wait_set::WaitSet;
 use crate::stores::Stores;
 use crate::stores::records::{is_visible, visible_reads};
@@ -78,9 +78,9 @@ impl Stores {
     pub(crate) fn is_through(&self, store: usize, id: TransactionId) -> bool {
         let replicas = self.replicas(store);
         let known = self.cache();
-        match self.planted {
-            Planted::AllPassedOn => return false,
-            Planted::ThroughAtOne => {
+        match self.mutant {
+            Mutant::AllPassedOn => return false,
+            Mutant::ThroughAtOne => {
                 return replicas.iter().any(|it| known.is_visible(store, it.as_ref(), id));
             }
             _ => {}
@@ -139,13 +139,13 @@ impl Stores {
                 continue;
             };
             let is_eventual = self.all[store].capabilities().level == Level::Eventual;
-            if is_eventual && self.planted != Planted::AllPassedOn {
+            if is_eventual && self.mutant != Mutant::AllPassedOn {
                 continue;
             }
             let open: Vec<_> = writers().filter(|(id, _)| !self.is_through(store, *id)).collect();
             let ids: Vec<TransactionId> = open.iter().map(|(id, _)| *id).collect();
             self.look_for(store, &ids);
-            let joins = self.planted != Planted::AllPassedOn
+            let joins = self.mutant != Mutant::AllPassedOn
                 && open.len() > PASSED_ON_MAX
                 && !stamped.contains(self.stamped(store));
             for (id, awaited) in open {

@@ -19,7 +19,7 @@ use crate::execute::execution::{Begun, Execution};
 use crate::execute::phase::{Control, Tries};
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::Recorded;
-use crate::mutants::Planted;
+use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::{Unreadable, decode, encode};
 
@@ -27,7 +27,7 @@ impl Executor {
     /// The worker that runs an attempt at a store, or `None` if this runtime runs it itself.
     pub(crate) fn worker_for(&self, store: usize, tries: &Tries) -> Option<&dyn Worker> {
         // Planted faults change the code of this process only.
-        let is_whole = self.stores.planted == Planted::None
+        let is_whole = self.stores.mutant == Mutant::None
             && self.stores.mutation == mingle_lang::split::Mutation::None;
         let is_sent = is_whole && !tries.in_pieces && !tries.recomputes;
         self.stores.all[store].worker().filter(|_| is_sent)
