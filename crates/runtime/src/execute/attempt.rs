@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Done,
     /// The transaction was finished and cleaned up by another process.
     Over,
+    /// An operator has ended the transaction: its remaining phases never commit.
+    Abandoned,
     /// The transaction starts over.
     StartOver,
     /// The attempt is repeated at once.
@@ -243,7 +245,7 @@ impl Executor {
     }
 
     pub(crate) fn facts(&self, execution: &Execution) -> Facts {
-        if self.stores.mutant == Mutant::HelperDrawsAnew && execution.is_helper {
+        if self.stores.mutant == Mutant::HelperDrawsAnew && execution.is_helper() {
             return self.stores.draw_facts();
         }
         execution.facts.clone()
@@ -302,14 +304,13 @@ impl Executor {
         report: &mut PhaseReport,
     ) -> Step {
         if witness == Witness::Aborted {
-            if execution.begun.is_none() {
+            if !execution.has_begun() {
                 return Step::StartOver;
             }
             return Step::Over;
         }
         if witness == Witness::Abandoned {
-            execution.is_abandoned = true;
-            return Step::Over;
+            return Step::Abandoned;
         }
         if self.stores.mutant == Mutant::MiddleValuesNotKept {
             tries.recomputes = true;
@@ -340,7 +341,7 @@ impl Executor {
             // A transaction that itself waits for this one is skipped: if two transactions met at
             // two stores in opposite orders, neither could come first everywhere.
             if execution.id == Some(id)
-                || execution.chain.contains(&id)
+                || execution.chain().contains(&id)
                 || self.is_known_there(execution, store, replica.as_ref(), id)
             {
                 continue;
@@ -387,7 +388,7 @@ impl Executor {
             return tries.replica.clone();
         }
         let stays = self.stores.mutant != Mutant::HelperLeavesHome;
-        if execution.begun.is_some() && capabilities.once == Once::Home && stays {
+        if execution.has_begun() && capabilities.once == Once::Home && stays {
             return self.stores.replica_at(store, execution.home.as_ref());
         }
         self.stores.replica_at(store, execution.replica.as_ref())

@@ -141,7 +141,7 @@ impl Executor {
         later: &BTreeSet<Name>,
     ) -> Result<(), Error> {
         let most = self.stores.settings.worklist_max;
-        if execution.has_written || waits.len() <= most {
+        if execution.has_written() || waits.len() <= most {
             return Ok(());
         }
         let here = later.iter().filter_map(|name| self.stores.store_called(name));
@@ -178,7 +178,7 @@ impl Executor {
         let seen = draft.seen.clone();
         let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
         let added = added_rows(&visit.rows, written, row);
-        if !execution.is_helper {
+        if !execution.is_helper() {
             draft.own_rows.extend(added.iter().cloned());
         }
         draft.writes.extend(added.into_iter().map(Write::Witness));
@@ -272,7 +272,7 @@ impl Executor {
             return Vec::new();
         }
         let mut stores = later.clone();
-        let first = execution.begun.as_ref().map_or(index, |begun| begun.first);
+        let first = execution.begun().map_or(index, |begun| begun.first);
         for phase in &execution.plan.phases[first..index] {
             let name = execution.store_name(phase);
             let lags = |name: &Name| {
@@ -298,7 +298,7 @@ impl Executor {
         match role {
             Role::Plain | Role::Reader => {
                 // Other transactions would not wait for rows of an origin that is taken for dead.
-                if let Some(id) = execution.id.filter(|_| own_row && execution.begun.is_none()) {
+                if let Some(id) = execution.id.filter(|_| own_row && !execution.has_begun()) {
                     draft.guards.extend(floor::may_begin(id));
                 }
             }
@@ -306,7 +306,7 @@ impl Executor {
                 let id = *execution.id.get_or_insert_with(|| self.in_flight.allocate());
                 draft.guards.extend(floor::may_begin(id));
                 execution.time = self.time_of_phases();
-                execution.decided_after = Some(self.stores.world.elapsed());
+                execution.is_decided_after(self.stores.world.elapsed());
                 let has_more = execution.last_witnessed().is_some_and(|last| last > index);
                 let hidden =
                     matches!(self.stores.mutant, Mutant::NoIntent | Mutant::IntentAfterCommit);
@@ -325,8 +325,8 @@ impl Executor {
                 }
             }
             Role::Later => {
-                let id = execution.begun.as_ref().expect("a later phase has begun").id;
-                let skips = self.stores.mutant == Mutant::HelperSkipsFloor && execution.is_helper;
+                let id = execution.begun().expect("a later phase has begun").id;
+                let skips = self.stores.mutant == Mutant::HelperSkipsFloor && execution.is_helper();
                 if !skips {
                     draft.guards.push(floor::is_not_over(id));
                 }
@@ -351,10 +351,10 @@ const EVERYWHERE_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
     let last = execution.last_witnessed();
-    if execution.begun.is_some() {
+    if execution.has_begun() {
         return if Some(index) <= last { Role::Later } else { Role::Plain };
     }
-    if execution.has_written {
+    if execution.has_written() {
         return Role::Plain;
     }
     if execution.plan.isolated && execution.plan.phases.len() > 1 {
@@ -397,7 +397,7 @@ fn later_of(execution: &Execution, index: usize) -> BTreeSet<Name> {
 
 /// Returns the store that holds the intent, or will hold it once the transaction gets so far.
 pub(crate) fn intent_store(execution: &Execution, index: usize) -> Name {
-    if let Some(begun) = &execution.begun {
+    if let Some(begun) = execution.begun() {
         return begun.intent.clone();
     }
     let decides = if execution.plan.isolated { decides(execution) } else { index };

@@ -62,7 +62,7 @@ impl Executor {
             && visit.flushed.is_empty()
             && finished.writes.is_empty()
             && execution.wait_set.waits_for_nobody()
-            && execution.host.is_none()
+            && execution.host().is_none()
             && !execution.plan.phases[attempt.index].before_endorsement
             && self.stores.mutant == Mutant::None
     }
@@ -117,11 +117,11 @@ impl Executor {
         self.meet(execution, index, &visit, &written, &mut draft);
         self.leave_rows(execution, index, role, &visit, &written, &mut draft)?;
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
-        let is_decisive = !execution.has_written && (wrote || role == Role::First);
+        let is_decisive = !execution.has_written() && (wrote || role == Role::First);
         self.leave_called(execution, index, (role, is_decisive), &finished, &mut draft);
         self.refuse_behind_parked(execution, (index, is_decisive), &draft.found).await?;
         let prefetched = self.prefetch(execution, (index, role), early, &finished, &mut draft);
-        execution.prefetched = prefetched.await;
+        execution.keep_prefetched(prefetched.await);
         begin_commit(control, is_decisive)?;
         let is_plain_read = !wrote && draft.writes.is_empty();
         report.round_trips += u32::from(!is_plain_read);
@@ -178,7 +178,7 @@ impl Executor {
     ) -> Option<Visit> {
         if execution.hosts(&phase_commit) {
             let held = Some(Box::new(HeldCommit { phase_commit, id }));
-            execution.host.as_mut().expect("it was there above").held = held;
+            execution.host_mut().expect("it was there above").held = held;
             return None;
         }
         Some(self.take_effect(execution, phase_commit))
@@ -192,7 +192,9 @@ impl Executor {
     ) -> Visit {
         let PhaseCommit { index, role, visit, draft, finished, committed, is_decisive } =
             phase_commit;
-        execution.has_written |= is_decisive;
+        if is_decisive {
+            execution.writes_at(visit.store);
+        }
         execution.wait_set.join(&draft.found);
         execution.wait_set.saw(self.stores.stamped(visit.store), &committed.stamp);
         if role == Role::First {
@@ -251,10 +253,10 @@ impl Executor {
             )));
         }
         // The outcome of a host transaction must be asked for in any case.
-        let is_asked = execution.host.is_some() && !visit.flushed.is_empty();
+        let is_asked = execution.host().is_some() && !visit.flushed.is_empty();
         let writes_some = is_asked || !writes.is_empty();
         let asks = capabilities.may_lose_answers && role != Role::Later && writes_some;
-        let operation = match (&execution.begun, role) {
+        let operation = match (execution.begun(), role) {
             (Some(begun), Role::Later) if capabilities.once == Once::ById => {
                 Some(OperationId { id: begun.id, phase: index as u32 })
             }
@@ -328,7 +330,7 @@ impl Executor {
         self.stores.cache().note_kept(visit.store, execution.hash);
         if has_more {
             self.stores.stats.count(Counted::Begun);
-            execution.begun = Some(Begun { id, first: index, intent: visit.name.clone() });
+            execution.begins(Begun { id, first: index, intent: visit.name.clone() });
             execution.left.intent = Some(visit.store);
         }
         let mut left = std::mem::take(&mut execution.left);
@@ -364,13 +366,13 @@ impl Executor {
         draft: &Draft,
         seen: &Stamp,
     ) {
-        if execution.has_written {
-            execution.wrote_first.get_or_insert(visit.store);
+        if execution.has_written() {
+            execution.writes_at(visit.store);
         }
         for row in &draft.own_rows {
             self.stores.cache().note_row(visit.store, row);
         }
-        if let (Role::First | Role::Later, Some(begun)) = (role, &execution.begun) {
+        if let (Role::First | Role::Later, Some(begun)) = (role, execution.begun()) {
             self.stores.note_visible(visit.store, visit.replica.as_ref(), begun.id, seen);
         }
         if draft.has_rows {

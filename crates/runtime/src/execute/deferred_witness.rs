@@ -24,9 +24,9 @@ impl Executor {
         let Capabilities { once, floor_suffices, .. } = self.stores.all[visit.store].capabilities();
         *floor_suffices
             && *once == Once::ById
-            && execution.decided_after.is_some()
+            && execution.decided_after().is_some()
             && execution.last_witnessed() == Some(index)
-            && !execution.is_helper
+            && !execution.is_helper()
             && !execution.plan.isolated
             && self.stores.mutant == Mutant::None
     }
@@ -39,7 +39,9 @@ impl Executor {
         visit: &Visit,
         draft: Draft,
     ) {
-        let (Some(writes), Some(since)) = (draft.deferred, execution.decided_after) else { return };
+        let (Some(writes), Some(since)) = (draft.deferred, execution.decided_after()) else {
+            return;
+        };
         let writes = Arc::from(writes);
         let replica = visit.replica.clone();
         let (store, committed) = (visit.store, self.stores.world.elapsed());

@@ -55,7 +55,7 @@ impl Executor {
         if let Some(pinned) = pinned {
             after.join(pinned);
         }
-        if execution.begun.is_some() { self.stores.all[store].kept(&after) } else { after }
+        if execution.has_begun() { self.stores.all[store].kept(&after) } else { after }
     }
 
     /// Runs the machine to its end, unless an answer stops it.

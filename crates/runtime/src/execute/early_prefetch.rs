@@ -62,8 +62,8 @@ impl Executor {
     pub(crate) fn may_prefetch(&self, execution: &Execution) -> bool {
         // Planted faults concern runs that do not read ahead.
         let is_whole = self.stores.mutant == Mutant::None && self.stores.mutation == Mutation::None;
-        execution.prefetches
-            && execution.host.is_none()
+        execution.caller().is_some_and(|caller| caller.prefetches)
+            && execution.host().is_none()
             && is_whole
             && !self.stores.is_worker
             && !execution.plan.isolated
@@ -76,7 +76,9 @@ impl Executor {
         index: usize,
     ) -> Option<Box<EarlyPrefetch>> {
         let plan = &execution.plan;
-        if plan.first_write != Some(index) || execution.has_written || !self.may_prefetch(execution)
+        if plan.first_write != Some(index)
+            || execution.has_written()
+            || !self.may_prefetch(execution)
         {
             return None;
         }

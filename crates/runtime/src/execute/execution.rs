@@ -32,12 +32,8 @@ pub(crate) struct Execution {
     pub(crate) replica: Option<Name>,
     /// The replica of its session, which also runs its phases at stores that have homes.
     pub(crate) home: Option<Name>,
-    /// Set once it has written, if others must be able to finish it.
-    pub(crate) begun: Option<Begun>,
-    /// Set once it has written.
-    pub(crate) has_written: bool,
-    /// The index of the store at which it has written first.
-    pub(crate) wrote_first: Option<usize>,
+    pub(crate) stage: Stage,
+    pub(crate) runner: Runner,
     pub(crate) principal: Option<Principal>,
     /// The key of its call. The next field is the digest that distinguishes calls with the same key.
     pub(crate) key: Option<CallKey>,
@@ -50,25 +46,54 @@ pub(crate) struct Execution {
     pub(crate) satisfied: Vec<(Name, TransactionId, Awaited)>,
     /// The records that it leaves at its stores.
     pub(crate) left: Box<Left>,
-    pub(crate) is_helper: bool,
-    /// True if the phase after the first writing one may read before that one commits.
-    pub(crate) prefetches: bool,
-    /// The phase that has read ahead.
-    pub(crate) prefetched: Option<Box<Prefetched>>,
     /// The time of its phases at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
-    /// A time before any other process can have met it, by this process's clock; none for a helper.
-    pub(crate) decided_after: Option<Duration>,
+}
+
+/// The progress of a transaction.
+#[derive(Clone, Debug)]
+pub(crate) enum Stage {
+    /// It has written nothing: if it is given up, nothing is left behind.
+    Undecided,
+    /// It has written, and no other process need finish it.
+    Written {
+        /// The index of the store at which it has written first, if this process has seen it.
+        first: Option<usize>,
+    },
+    /// It has written, and any process can finish it from its intent.
+    Begun {
+        begun: Begun,
+        /// The index of the store at which it has written first, if this process has seen it.
+        first: Option<usize>,
+    },
+}
+
+/// The part that this process has in a transaction.
+pub(crate) enum Runner {
+    /// It runs the transaction for its caller.
+    Caller(ForCaller),
+    /// It finishes the transaction from its intent.
+    Helper {
+        /// The transactions that wait for it, each because of the next.
+        chain: Vec<TransactionId>,
+        /// True if it helps others although another task of this process is already at it.
+        pushes: bool,
+    },
+}
+
+/// The state of a transaction that only the process of its caller has.
+#[derive(Default)]
+pub(crate) struct ForCaller {
     /// The application's own transaction in which its first writing phase runs, if it is called in one.
     pub(crate) host: Option<HostTransaction>,
-    /// The transactions that wait for it, each because of the next.
-    pub(crate) chain: Vec<TransactionId>,
+    /// True if the phase after the first writing one may read before that one commits.
+    pub(crate) prefetches: bool,
+    /// The phase that has read before the first commit.
+    prefetched: Option<Box<Prefetched>>,
+    /// A time before any other process can have met it, by this process's clock.
+    decided_after: Option<Duration>,
     /// True if a lost answer may have held its result.
     pub(crate) is_result_lost: bool,
-    /// True if it helps others although another task of this process is already at it.
-    pub(crate) pushes: bool,
-    /// True if an operator has ended it: its remaining phases never commit.
-    pub(crate) is_abandoned: bool,
 }
 
 /// The facts that other processes need to finish a transaction.
@@ -102,9 +127,8 @@ impl Execution {
             wait_set,
             home: replica.clone(),
             replica,
-            begun: None,
-            has_written: false,
-            wrote_first: None,
+            stage: Stage::Undecided,
+            runner: Runner::Caller(ForCaller::default()),
             principal: None,
             key: None,
             digest: [0; 32],
@@ -112,16 +136,7 @@ impl Execution {
             endorsed: BTreeMap::new(),
             satisfied: Vec::new(),
             left: Box::default(),
-            is_helper: false,
-            prefetches: false,
-            prefetched: None,
             time: 0,
-            decided_after: None,
-            host: None,
-            chain: Vec::new(),
-            is_result_lost: false,
-            pushes: false,
-            is_abandoned: false,
         }
     }
 
@@ -141,10 +156,12 @@ impl Execution {
             key: intent.key,
             principal: intent.principal,
             recorded,
-            begun: Some(Begun { id, first: intent.first as usize, intent: place }),
-            has_written: true,
+            stage: Stage::Begun {
+                begun: Begun { id, first: intent.first as usize, intent: place },
+                first: None,
+            },
+            runner: Runner::Helper { chain: Vec::new(), pushes: false },
             id: Some(id),
-            is_helper: true,
             time: intent.time,
             ..Self::new(program, plan, intent.arguments, facts, wait_set, replica)
         }
@@ -197,5 +214,114 @@ impl Execution {
             self.recorded.merge(recorded);
             self.result = result.or(self.result.take());
         }
+    }
+}
+
+/// The progress.
+impl Execution {
+    /// Returns the facts that other processes need to finish it, if they can.
+    pub(crate) fn begun(&self) -> Option<&Begun> {
+        match &self.stage {
+            Stage::Begun { begun, .. } => Some(begun),
+            Stage::Undecided | Stage::Written { .. } => None,
+        }
+    }
+
+    /// True if other processes can finish it.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun().is_some()
+    }
+
+    /// True if it has written.
+    pub(crate) fn has_written(&self) -> bool {
+        !matches!(self.stage, Stage::Undecided)
+    }
+
+    /// Returns the index of the store at which it has written first, if this process has seen it.
+    pub(crate) fn wrote_first(&self) -> Option<usize> {
+        match self.stage {
+            Stage::Undecided => None,
+            Stage::Written { first } | Stage::Begun { first, .. } => first,
+        }
+    }
+
+    /// Takes note that it has written at a store.
+    pub(crate) fn writes_at(&mut self, store: usize) {
+        match &mut self.stage {
+            Stage::Undecided => self.stage = Stage::Written { first: Some(store) },
+            Stage::Written { first } | Stage::Begun { first, .. } => {
+                first.get_or_insert(store);
+            }
+        }
+    }
+
+    /// Takes note that other processes can finish it from now on.
+    pub(crate) fn begins(&mut self, begun: Begun) {
+        self.stage = Stage::Begun { begun, first: self.wrote_first() };
+    }
+}
+
+/// The part of this process.
+impl Execution {
+    /// True if this process finishes it from its intent.
+    pub(crate) fn is_helper(&self) -> bool {
+        matches!(self.runner, Runner::Helper { .. })
+    }
+
+    /// Returns the transactions that wait for it, each because of the next.
+    pub(crate) fn chain(&self) -> &[TransactionId] {
+        match &self.runner {
+            Runner::Caller(_) => &[],
+            Runner::Helper { chain, .. } => chain,
+        }
+    }
+
+    /// True if it helps others although another task of this process is already at it.
+    pub(crate) fn pushes(&self) -> bool {
+        matches!(self.runner, Runner::Helper { pushes: true, .. })
+    }
+
+    /// Returns the state that only the process of its caller has.
+    pub(crate) fn caller(&self) -> Option<&ForCaller> {
+        match &self.runner {
+            Runner::Caller(caller) => Some(caller),
+            Runner::Helper { .. } => None,
+        }
+    }
+
+    pub(crate) fn caller_mut(&mut self) -> Option<&mut ForCaller> {
+        match &mut self.runner {
+            Runner::Caller(caller) => Some(caller),
+            Runner::Helper { .. } => None,
+        }
+    }
+
+    /// Returns the application's own transaction in which its first writing phase runs, if any.
+    pub(crate) fn host(&self) -> Option<&HostTransaction> {
+        self.caller()?.host.as_ref()
+    }
+
+    /// Returns a time before any other process can have met it; none for a helper.
+    pub(crate) fn decided_after(&self) -> Option<Duration> {
+        self.caller()?.decided_after
+    }
+
+    /// Takes note that no other process can have met it up to this time.
+    pub(crate) fn is_decided_after(&mut self, time: Duration) {
+        if let Some(caller) = self.caller_mut() {
+            caller.decided_after = Some(time);
+        }
+    }
+
+    /// Keeps the phase that has read before the first commit.
+    pub(crate) fn keep_prefetched(&mut self, prefetched: Option<Box<Prefetched>>) {
+        if let Some(caller) = self.caller_mut() {
+            caller.prefetched = prefetched;
+        }
+    }
+
+    /// Takes the phase of this index, if it has read before the first commit.
+    pub(crate) fn take_prefetched(&mut self, index: usize) -> Option<Box<Prefetched>> {
+        self.caller_mut()?.prefetched.take_if(|prefetched| prefetched.index == index)
     }
 }

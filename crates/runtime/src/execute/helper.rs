@@ -15,7 +15,7 @@ use mingle_store::{
 use crate::api::error::Error;
 use crate::api::settings::HELP_DEPTH_MAX;
 use crate::execute::Executor;
-use crate::execute::execution::Execution;
+use crate::execute::execution::{Execution, Runner};
 use crate::execute::phase::{Control, PhaseEnd};
 use crate::in_flight::table::Left;
 use crate::mutants::Mutant;
@@ -147,20 +147,19 @@ impl Executor {
         helper: Helper,
     ) -> Result<Helped, Error> {
         let mut execution = self.resumed(id, place, intent).await?;
-        execution.chain = helper.chain;
-        execution.pushes = helper.pushes;
+        execution.runner = Runner::Helper { chain: helper.chain, pushes: helper.pushes };
         execution.replica = helper.replica.or(execution.replica);
         // A helper stops computing when the transaction that waits for it ends. The sweep computes to the end.
-        let may_end = !execution.chain.is_empty();
+        let may_end = !execution.chain().is_empty();
         let control =
             Control::without_caller(helper.deadline, self.stores.settings.deadline, may_end);
-        let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
+        let first = execution.begun().map_or(0, |begun| begun.first);
         let last = execution.last_witnessed().map_or(0, |last| last + 1);
         for index in first + 1..last {
             match self.phase(&mut execution, index, &control).await? {
                 PhaseEnd::Ran(_) => {}
                 // Only the clean-up is left.
-                PhaseEnd::Over if execution.is_abandoned => return Ok(Helped::Finished),
+                PhaseEnd::Abandoned => return Ok(Helped::Finished),
                 PhaseEnd::Over | PhaseEnd::StartOver => return Ok(Helped::Over),
             }
         }
@@ -279,8 +278,8 @@ impl Executor {
 
     /// Retries a transaction of this origin until it is finished or parked.
     pub(crate) fn finish_later(&self, id: TransactionId, execution: &Execution) {
-        let is_certain = execution.begun.is_some();
-        let candidates: Vec<Name> = match &execution.begun {
+        let is_certain = execution.has_begun();
+        let candidates: Vec<Name> = match execution.begun() {
             Some(begun) => vec![begun.intent.clone()],
             // It is not known whether the first phase that could write has written.
             None => execution
@@ -383,7 +382,7 @@ impl Executor {
                 return Err(StoreError::Refused { store, reason });
             }
         };
-        let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
+        let first = execution.begun().map_or(0, |begun| begun.first);
         if let Some(store) = self.stores.store_called(place) {
             left.intent = Some(store);
             left.rows.insert(store);

@@ -26,9 +26,24 @@ pub(crate) struct HeldCommit {
 }
 
 impl Execution {
+    /// Runs its first writing phase in the application's own transaction.
+    pub(crate) fn host_in(&mut self, host: HostTransaction) {
+        if let Some(caller) = self.caller_mut() {
+            caller.host = Some(host);
+        }
+    }
+
+    pub(crate) fn host_mut(&mut self) -> Option<&mut HostTransaction> {
+        self.caller_mut()?.host.as_mut()
+    }
+
+    pub(crate) fn take_host(&mut self) -> Option<HostTransaction> {
+        self.caller_mut()?.host.take()
+    }
+
     /// The place, if a phase at this store is a part of the application's transaction.
     pub(crate) fn hosted_at(&self, store: usize) -> Option<&Arc<dyn DataStore>> {
-        let host = self.host.as_ref().filter(|host| host.store == store && !self.has_written);
+        let host = self.host().filter(|host| host.store == store && !self.has_written());
         host.map(|host| &host.place)
     }
 
@@ -40,6 +55,6 @@ impl Execution {
     /// True if the call takes effect with this phase, even if it writes nothing: no effect elsewhere may follow
     /// unless the application commits.
     pub(crate) fn decides_in_host(&self, index: usize) -> bool {
-        self.host.is_some() && !self.has_written && self.plan.first_write == Some(index)
+        self.host().is_some() && !self.has_written() && self.plan.first_write == Some(index)
     }
 }

@@ -22,7 +22,7 @@ use crate::stores::records::{is_visible, visible_reads};
 impl Executor {
     /// Parks a transaction whose later phase was refused for good: the mark tells other processes.
     pub(crate) async fn park(&self, execution: &Execution, reason: &str) -> Error {
-        let begun = execution.begun.as_ref().expect("what is parked has begun");
+        let begun = execution.begun().expect("what is parked has begun");
         self.stores.stats.count(Counted::Parked);
         let error = Error::Parked { id: begun.id, reason: reason.to_owned() };
         if let Some(store) = self.stores.store_called(&begun.intent) {
@@ -104,7 +104,7 @@ impl Executor {
             let waits = |name: &str| {
                 let all = execution.wait_set.waits_at(name).chain(found.waits_at(name));
                 let ids = all
-                    .filter(|(id, _)| execution.id != Some(*id) && !execution.chain.contains(id));
+                    .filter(|(id, _)| execution.id != Some(*id) && !execution.chain().contains(id));
                 ids.map(|(id, _)| id).collect::<BTreeSet<TransactionId>>()
             };
             let stuck = waits(&away.store);
@@ -140,7 +140,7 @@ impl Executor {
         at: Option<&Name>,
         awaited: &[(TransactionId, Awaited)],
     ) -> Result<(), Error> {
-        let Some(at) = at.filter(|_| !execution.has_written) else { return Ok(()) };
+        let Some(at) = at.filter(|_| !execution.has_written()) else { return Ok(()) };
         for store in self.stores.stores_with_failures() {
             let Some(away) = self.stores.away_for(store, execution.replica.as_ref(), true) else {
                 continue;

@@ -74,6 +74,8 @@ pub(crate) enum PhaseEnd {
     Ran(PhaseReport),
     /// The whole transaction was finished and cleaned up by others.
     Over,
+    /// An operator has ended the transaction: its remaining phases never commit.
+    Abandoned,
     /// The basis of its reads has changed: the transaction starts over. Nothing was written.
     StartOver,
 }
@@ -146,13 +148,13 @@ impl Executor {
         index: usize,
         control: &Control<'_>,
     ) -> Result<PhaseEnd, Error> {
-        if !execution.has_written {
+        if !execution.has_written() {
             self.stores.check_admitted(&execution.plan, execution.principal.as_ref())?;
         }
         let begin = self.stores.world.elapsed();
         let store = execution.store_name(&execution.plan.phases[index]);
         let mut report = PhaseReport { store, ..PhaseReport::default() };
-        let prefetched = execution.prefetched.take_if(|prefetched| prefetched.index == index);
+        let prefetched = execution.take_prefetched(index);
         let (mut tries, mut prefetch_trips) =
             prefetched.map(|prefetched| Tries::of(*prefetched)).unwrap_or_default();
         loop {
@@ -165,13 +167,12 @@ impl Executor {
                     report.time = self.stores.world.elapsed().saturating_sub(begin);
                     return Ok(PhaseEnd::Ran(report));
                 }
-                Ok(Step::Over) => {
-                    self.stores.stats.count(Counted::Over);
-                    return Ok(PhaseEnd::Over);
+                Ok(Step::Over) => return Ok(self.counted(Counted::Over, PhaseEnd::Over)),
+                Ok(Step::Abandoned) => {
+                    return Ok(self.counted(Counted::Over, PhaseEnd::Abandoned));
                 }
                 Ok(Step::StartOver) => {
-                    self.stores.stats.count(Counted::StartedOver);
-                    return Ok(PhaseEnd::StartOver);
+                    return Ok(self.counted(Counted::StartedOver, PhaseEnd::StartOver));
                 }
                 Ok(Step::Again) if self.stores.world.elapsed() > control.deadline => {
                     return Err(conflict(&report, control));
@@ -198,6 +199,12 @@ impl Executor {
             self.recover(execution, index, &mut tries, error.clone(), &report).await?;
             self.pause(control, &report, error).await?;
         }
+    }
+
+    /// Counts the end of a phase.
+    fn counted(&self, counted: Counted, end: PhaseEnd) -> PhaseEnd {
+        self.stores.stats.count(counted);
+        end
     }
 
     /// Runs one attempt at a phase, up to the deadline.
@@ -307,7 +314,7 @@ impl Executor {
     async fn park_if_begun(&self, execution: &Execution, index: usize, error: Error) -> Error {
         match error {
             Error::Limit(reason)
-                if execution.begun.is_some() && Some(index) <= execution.last_witnessed() =>
+                if execution.has_begun() && Some(index) <= execution.last_witnessed() =>
             {
                 let reason = format!("what it computes for that store is too large: {reason}");
                 self.park(execution, &reason).await
@@ -338,7 +345,7 @@ impl Executor {
         error: StoreError,
         report: &PhaseReport,
     ) -> Result<(), Error> {
-        let has_begun = execution.begun.is_some();
+        let has_begun = execution.has_begun();
         match error {
             StoreError::Conflict => {
                 tries.look = true;
@@ -411,7 +418,7 @@ impl Executor {
         report: &PhaseReport,
     ) {
         let phase = &execution.plan.phases[index];
-        if phase.mode == mingle_lang::split::Mode::Write || execution.has_written {
+        if phase.mode == mingle_lang::split::Mode::Write || execution.has_written() {
             return;
         }
         let Some(store) = &report.store else { return };
@@ -450,14 +457,14 @@ impl Executor {
         {
             for (id, awaited) in awaited {
                 if tries.helped.insert(*id) {
-                    let mut chain = execution.chain.clone();
+                    let mut chain = execution.chain().to_vec();
                     chain.extend(execution.id);
                     let helper = Helper {
                         replica: execution.replica.clone(),
                         chain,
                         deadline: control.deadline,
                         insists: false,
-                        pushes: execution.pushes || tries.rounds >= 2,
+                        pushes: execution.pushes() || tries.rounds >= 2,
                     };
                     self.help_awaited(*id, awaited, helper).await?;
                 }

@@ -23,7 +23,7 @@ impl Executor {
     /// True if a phase's operations are pinned in its intent before they are sent: its store counts
     /// one of several copies, and they depend on the phase's reads.
     pub(crate) fn pins_answers(&self, execution: &Execution, index: usize, store: usize) -> bool {
-        execution.begun.is_some()
+        execution.has_begun()
             && self.stores.mutant != Mutant::OperationsDiffer
             && self.stores.all[store].capabilities().once == Once::ById
             && Some(index) <= execution.last_witnessed()
@@ -39,7 +39,7 @@ impl Executor {
         attempt: u32,
     ) -> Result<(), Error> {
         // No answers are pinned when the transaction's own process tries a phase for the first time.
-        let may_be_pinned = execution.is_helper || tries.look || attempt > 1;
+        let may_be_pinned = execution.is_helper() || tries.look || attempt > 1;
         if may_be_pinned && tries.pinned.is_none() && self.pins_answers(execution, index, store) {
             tries.pinned = self.look_for_pinned(execution, index).await?;
         }
@@ -52,7 +52,7 @@ impl Executor {
         execution: &Execution,
         index: usize,
     ) -> Result<Option<PinnedAnswers>, Error> {
-        let begun = execution.begun.as_ref().expect("a later phase has begun");
+        let begun = execution.begun().expect("a later phase has begun");
         // A worker beside a store cannot reach the intent: the sender of the attempt has looked.
         let intent = self.stores.store_called(&begun.intent).filter(|_| !self.stores.is_worker);
         let Some(store) = intent else { return Ok(None) };
@@ -104,7 +104,7 @@ impl Executor {
         index: usize,
         pinned: impl Future<Output = Result<PinnedAnswers, Error>>,
     ) -> Result<bool, Error> {
-        let begun = execution.begun.as_ref().expect("a later phase has begun");
+        let begun = execution.begun().expect("a later phase has begun");
         let Some(store) = self.stores.store_called(&begun.intent) else { return Ok(true) };
         let replica = self.stores.replica_at(store, execution.home.as_ref());
         let session = StoreSession { replica, ..StoreSession::default() };

@@ -22,7 +22,7 @@ use crate::execute::Executor;
 use crate::execute::bookkeeping::Draft;
 use crate::execute::drive::session_of;
 use crate::execute::early_prefetch::EarlyPrefetch;
-use crate::execute::execution::{Begun, Execution};
+use crate::execute::execution::{Begun, Execution, Stage};
 use crate::execute::phase::Tries;
 use crate::execute::turns::Turns;
 use crate::interpreter::instructions::visits;
@@ -181,7 +181,7 @@ impl Executor {
         let name = &self.stores.all[store].capabilities().store;
         let replica = prefetched.replica.as_ref();
         let was_there = |id: TransactionId| {
-            later.chain.contains(&id)
+            later.chain().contains(&id)
                 || prefetched.satisfied.contains(&id)
                 || self.stores.cache().was_visible(store, replica, id, prefetched.visible_count)
         };
@@ -242,10 +242,8 @@ pub(crate) fn later(
         recorded,
         home: execution.home.clone(),
         id: Some(begun.id),
-        begun: Some(begun),
-        has_written: true,
+        stage: Stage::Begun { begun, first: None },
         time: execution.time,
-        chain: execution.chain.clone(),
         ..Execution::new(
             (execution.program.clone(), execution.hash),
             execution.plan.clone(),

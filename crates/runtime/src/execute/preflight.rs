@@ -38,8 +38,8 @@ impl Executor {
         let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
         let floor =
             |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
-        match (&execution.begun, execution.id) {
-            (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
+        match (execution.begun(), execution.id) {
+            (Some(begun), _) if (tries.look || execution.is_helper()) && !tries.recomputes => {
                 asked.push((record(RecordKind::Witness, begun.id), Question::OwnWitness));
                 if self.stores.mutant != Mutant::HelperSkipsFloor {
                     asked.push((floor(begun.id), Question::OwnFloor));
@@ -67,8 +67,8 @@ impl Executor {
     ) -> Vec<(Read, Question)> {
         let is_checked = match self.stores.mutant {
             Mutant::EndorsementUnchecked => false,
-            Mutant::RevalidatedAfterCommit => execution.has_written,
-            _ => !execution.has_written,
+            Mutant::RevalidatedAfterCommit => execution.has_written(),
+            _ => !execution.has_written(),
         };
         let phase = &execution.plan.phases[index];
         let store = phase.store.filter(|_| is_checked && !phase.before_endorsement);
@@ -81,6 +81,6 @@ impl Executor {
 
 /// Asks if another call with the same key has written, once an earlier try was obstructed.
 pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Question)> {
-    let key = execution.key.filter(|_| tries.look && !execution.has_written)?;
+    let key = execution.key.filter(|_| tries.look && !execution.has_written())?;
     Some((Read::Record(key.record(0)), Question::Called))
 }

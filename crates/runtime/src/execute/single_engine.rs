@@ -65,7 +65,7 @@ impl Executor {
     /// Returns the store at which a transaction begins, if its phases can be one transaction of one
     /// engine.
     fn single_engine_at(&self, execution: &Execution) -> Option<usize> {
-        if execution.plan.isolated || execution.is_helper || execution.plan.phases.len() < 2 {
+        if execution.plan.isolated || execution.is_helper() || execution.plan.phases.len() < 2 {
             return None;
         }
         let phases = execution.plan.phases.iter();
@@ -248,11 +248,10 @@ impl Executor {
                 return Err(error);
             }
         };
-        execution.has_written |= whole.decisive.is_some();
         if let Some(decisive) = whole.decisive {
+            execution.writes_at(decisive);
             self.stores.figures.committed(&self.stores.name_at(decisive), Role::Plain);
         }
-        execution.wrote_first = execution.wrote_first.or(whole.decisive);
         execution.wait_set.saw(self.stores.stamped(first), &committed.stamp);
         for (visit, draft) in &whole.left {
             self.note_left(execution, Role::Plain, visit, draft, &committed.stamp);

@@ -59,7 +59,11 @@ impl Executor {
             session.replica(),
         );
         // With `until`, the caller does not wait for phases after that store.
-        Execution { prefetches: call.until.is_none(), ..execution.keyed(call) }
+        let mut execution = execution.keyed(call);
+        if let Some(caller) = execution.caller_mut() {
+            caller.prefetches = call.until.is_none();
+        }
+        execution
     }
 
     /// Runs a transaction to its end, in a span of its own.
@@ -100,7 +104,7 @@ impl Executor {
             let mut execution = self.execution(plan, call);
             let run = self.run_once(&mut execution, call, shared, deadline).await;
             let is_finished = matches!(run, Ok(Run::Ended(_)));
-            if let (true, Some(place)) = (is_finished, execution.wrote_first) {
+            if let (true, Some(place)) = (is_finished, execution.wrote_first()) {
                 // If this fails, a second call with this key learns that the call took effect, but not its result.
                 let _ = self
                     .stores
@@ -131,7 +135,7 @@ impl Executor {
             return;
         }
         let has_met = !execution.wait_set.is_empty() || !execution.satisfied.is_empty();
-        if !has_met && execution.begun.is_none() && session.has_seen_nothing() {
+        if !has_met && !execution.has_begun() && session.has_seen_nothing() {
             return;
         }
         session.learn(&execution.wait_set.clone().without_readers());
@@ -145,7 +149,7 @@ impl Executor {
                 own.wait_at(store, *id, awaited.clone());
             }
         }
-        if let Some(begun) = &execution.begun {
+        if let Some(begun) = execution.begun() {
             // The session waits for an unfinished transaction at all of its stores: otherwise that one
             // might in turn have to wait for the session's next one.
             for name in execution.left.witnesses.iter().map(|store| self.stores.name_at(*store)) {
@@ -181,7 +185,7 @@ impl Executor {
     /// Arranges that the records that a transaction leaves are finished and cleaned up.
     pub(crate) fn account(&self, execution: &Execution, run: &Result<Run, Error>) {
         let Some(id) = execution.id else { return };
-        let is_open = execution.begun.is_some() && !matches!(run, Ok(Run::Ended(_)));
+        let is_open = execution.has_begun() && !matches!(run, Ok(Run::Ended(_)));
         if is_open || matches!(run, Err(Error::Unknown { .. })) {
             self.finish_later(id, execution);
         } else {
@@ -226,34 +230,35 @@ impl Executor {
         let Progress { mut report, mut committed, mut deadline } = progress;
         let patience = call.deadline.unwrap_or(self.stores.settings.deadline);
         for index in first..execution.plan.phases.len() {
-            let had_written = execution.has_written;
+            let had_written = execution.has_written();
             let control = Control::of_caller(shared, deadline, patience);
             match self.phase(execution, index, &control).await {
                 Ok(PhaseEnd::Ran(phase)) => {
                     let writes = execution.plan.phases[index].mode == Mode::Write;
-                    if execution.has_written && writes {
+                    if execution.has_written() && writes {
                         committed.extend(phase.store.clone());
                     }
                     report.phases.push(phase);
                 }
                 Ok(PhaseEnd::StartOver) => return Ok(Run::StartOver),
-                Ok(PhaseEnd::Over) => {
+                Ok(PhaseEnd::Over | PhaseEnd::Abandoned) => {
                     let id = execution.id.expect("what is over has an id");
                     if execution.plan.result.is_some() && execution.result.is_none() {
                         return Err(Error::ResultGone { id: Some(id) });
                     }
                     break;
                 }
-                Err(cause) if !execution.has_written => return Err(cause),
+                Err(cause) if !execution.has_written() => return Err(cause),
                 Err(cause) => return Err(incomplete(execution, index, committed, cause)),
             }
-            if execution.has_written && !had_written {
+            if execution.has_written() && !had_written {
                 // A committed transaction must be finished, however long it took to get there.
                 deadline = self.stores.world.elapsed().saturating_add(patience);
             }
             self.has_run(execution, index, call, shared, &mut report);
         }
-        if execution.is_result_lost && execution.plan.result.is_some() && report.result.is_none() {
+        let is_result_lost = execution.caller().is_some_and(|caller| caller.is_result_lost);
+        if is_result_lost && execution.plan.result.is_some() && report.result.is_none() {
             return Err(Error::ResultGone { id: execution.id });
         }
         Ok(Run::Ended(report))
@@ -269,7 +274,7 @@ impl Executor {
         report: &mut CallReport,
     ) {
         report.result.clone_from(&execution.result);
-        report.id = execution.begun.as_ref().map(|begun| begun.id);
+        report.id = execution.begun().map(|begun| begun.id);
         if call.until.is_some() && report.phases[index].store == call.until {
             self.answer_early(execution, index, call, shared, report);
         }
@@ -285,7 +290,7 @@ impl Executor {
         report: &CallReport,
     ) {
         let rest = &execution.plan.phases[index + 1..];
-        if rest.is_empty() || (!execution.has_written && rest.iter().any(writes)) {
+        if rest.is_empty() || (!execution.has_written() && rest.iter().any(writes)) {
             // The outcome is not certain yet.
             return;
         }
@@ -302,7 +307,7 @@ fn writes(phase: &Phase) -> bool {
 
 fn incomplete(execution: &Execution, index: usize, committed: Vec<Name>, cause: Error) -> Error {
     let rest = &execution.plan.phases[index..];
-    let id = execution.begun.as_ref().map(|begun| begun.id);
+    let id = execution.begun().map(|begun| begun.id);
     let written = rest.iter().filter(|phase| writes(phase));
     let mut missing: Vec<Name> = written.filter_map(|phase| execution.store_name(phase)).collect();
     if missing.is_empty() {

@@ -86,7 +86,7 @@ impl Executor {
         let store = self.checked_hosted(&call, &plan, store)?;
         let span = info_span!("transaction", name = %plan.name, error = field::Empty);
         let mut execution = self.execution(&plan, &call);
-        execution.host = Some(HostTransaction { store, place, held: None });
+        execution.host_in(HostTransaction { store, place, held: None });
         let pending = Pending {
             execution,
             shared: Arc::new(Shared::of(&call)),
@@ -167,7 +167,7 @@ impl Executor {
         for index in 0..=last {
             report.phases.push(self.hosted_phase(execution, index, &control).await?);
         }
-        let held = execution.host.as_ref().and_then(|host| host.held.as_ref());
+        let held = execution.host().and_then(|host| host.held.as_ref());
         report.id = held.filter(|_| execution.last_witnessed() > Some(last)).and(execution.id);
         report.result = held.map_or_else(
             || execution.result.clone(),
@@ -214,7 +214,9 @@ impl Executor {
             match self.attempt(execution, index, &mut tries, control, report).await {
                 Ok(Step::Done) => return Ok(()),
                 Ok(Step::Again) if !is_last => {}
-                Ok(Step::Again | Step::Over | Step::StartOver) => return conflict,
+                Ok(Step::Again | Step::Over | Step::Abandoned | Step::StartOver) => {
+                    return conflict;
+                }
                 Ok(Step::Wait(ids)) => {
                     metrics::waits(report.store.as_ref());
                     self.wait_outside(execution, &mut tries, control, report, &ids).await?;
@@ -329,7 +331,7 @@ impl Executor {
             loop {
                 let Some(executor) = me.upgrade() else { return };
                 looks += 1;
-                let host = pending.execution.host.as_ref();
+                let host = pending.execution.host();
                 let Some(held) = host.and_then(|host| host.held.as_ref()) else {
                     return executor.go_on(*pending).await;
                 };
@@ -360,7 +362,7 @@ impl Executor {
     /// Runs the rest of a call after the application has committed.
     async fn go_on(&self, mut pending: Pending) {
         let Pending { execution, call, shared, report, .. } = &mut pending;
-        let host = execution.host.take();
+        let host = execution.take_host();
         let index = report.phases.len() - 1;
         let mut committed = Vec::new();
         if let Some(held) = host.and_then(|host| host.held) {
@@ -439,7 +441,7 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         let Some(pending) = self.pending.take() else { return };
-        let host = pending.execution.host.as_ref();
+        let host = pending.execution.host();
         if host.is_some_and(|host| host.held.is_some()) {
             pending.shared.begin_commit();
             self.executor.follow_up(pending, Patience::Looks);

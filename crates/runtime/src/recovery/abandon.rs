@@ -157,7 +157,7 @@ impl Recovery {
         id: TransactionId,
         execution: &Execution,
     ) -> Result<Vec<usize>, Error> {
-        let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
+        let first = execution.begun().map_or(0, |begun| begun.first);
         let last = execution.last_witnessed().map_or(0, |last| last + 1);
         let mut missing = Vec::new();
         for phase in execution.plan.phases.get(first + 1..last).unwrap_or_default() {

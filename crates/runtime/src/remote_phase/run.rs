@@ -15,7 +15,7 @@ use crate::api::error::Error;
 use crate::api::settings::{Settings, WORKER_INLINE_BYTES_MAX, WORKER_KEPT_MAX, WORKER_TRIES_MAX};
 use crate::execute::Executor;
 use crate::execute::attempt::Step;
-use crate::execute::execution::{Begun, Execution};
+use crate::execute::execution::{Begun, Execution, Runner, Stage};
 use crate::execute::phase::{Control, Tries};
 use crate::execute::send_phase::wire::{After, Attempt, Attempted, End, Left};
 use crate::in_flight::InFlight;
@@ -198,7 +198,7 @@ impl Beside {
         let mut execution = execution(program, stores.hash, &plan, attempt, site);
         let deadline = self.world.elapsed().saturating_add(stores.settings.deadline);
         // A transaction that has begun must be finished; steps are bounded here all the same.
-        let may_end = execution.begun.is_none();
+        let may_end = !execution.has_begun();
         let control = Control::without_caller(deadline, stores.settings.deadline, may_end);
         let (mut report, mut end, mut tried_so_often) = (PhaseReport::default(), End::Again, 0);
         if let Err(error) = check_admitted(&execution, admission) {
@@ -228,7 +228,7 @@ impl Beside {
                 Ok(Step::Again) if may_go_on && tries.to_pin.is_none() => continue,
                 Ok(Step::Again) => tries.to_pin.take().map_or(End::Again, End::Pin),
                 Ok(Step::Done) => End::Done,
-                Ok(Step::Over) => End::Over,
+                Ok(Step::Over | Step::Abandoned) => End::Over,
                 Ok(Step::StartOver) => End::StartOver,
                 Ok(Step::Wait(ids)) => End::Wait(ids),
                 Err(Error::Limit(why)) => End::Failed(Error::Limit(self.bounded(&why, executor))),
@@ -268,7 +268,7 @@ impl Beside {
 /// Refuses an attempt whose principal may not call the transaction, up to the first commit.
 fn check_admitted(execution: &Execution, admission: Option<&dyn Admission>) -> Result<(), Error> {
     let principal = execution.principal.as_ref();
-    check_attempt(&execution.plan, principal, execution.has_written, admission)
+    check_attempt(&execution.plan, principal, execution.has_written(), admission)
 }
 
 /// Returns the tries with the facts that the sender has learned from earlier attempts.
@@ -302,16 +302,21 @@ fn execution(
     execution.recorded = Recorded::from_queues(plan, attempt.recorded);
     execution.result = attempt.result;
     execution.home = attempt.home;
-    execution.begun =
-        attempt.begun.map(|(id, first, intent)| Begun { id, first: first as usize, intent });
-    execution.has_written = attempt.has_written;
+    execution.stage = match attempt.begun {
+        Some((id, first, intent)) => {
+            Stage::Begun { begun: Begun { id, first: first as usize, intent }, first: None }
+        }
+        None if attempt.has_written => Stage::Written { first: None },
+        None => Stage::Undecided,
+    };
     execution.key = attempt.key;
     execution.principal = attempt.principal;
     execution.digest = attempt.digest;
     execution.id = attempt.id;
-    execution.is_helper = attempt.is_helper;
+    if attempt.is_helper {
+        execution.runner = Runner::Helper { chain: attempt.chain, pushes: false };
+    }
     execution.time = attempt.time;
-    execution.chain = attempt.chain;
     if !attempt.endorsed.is_empty() {
         execution.endorsed.insert(site, attempt.endorsed);
     }
@@ -346,8 +351,8 @@ fn after(
         is_spent: false,
         tried: 1,
         time: execution.time,
-        has_written: execution.has_written,
-        has_begun: execution.begun.is_some(),
+        has_written: execution.has_written(),
+        has_begun: execution.has_begun(),
         recorded: recorded.collect(),
         result: execution.result.take(),
         endorsed: execution.endorsed.remove(&site),

@@ -46,7 +46,7 @@ impl Executor {
         let plan = execution.plan.clone();
         let is_isolated = plan.isolated && plan.phases.len() > 1;
         let may_decide =
-            !execution.has_written && (plan.phases[index].mode == Mode::Write || is_isolated);
+            !execution.has_written() && (plan.phases[index].mode == Mode::Write || is_isolated);
         // Once it is sent, this process cannot stop it.
         let shared = control.shared.filter(|_| may_decide);
         if shared.is_some_and(|shared| !shared.begin_commit()) {
@@ -88,7 +88,7 @@ impl Executor {
             // The lent id was not used.
             self.in_flight.is_over(lent, Left::default());
         }
-        if let Some(shared) = shared.filter(|_| !execution.has_written) {
+        if let Some(shared) = shared.filter(|_| !execution.has_written()) {
             shared.commit_failed();
         }
         result
@@ -110,7 +110,7 @@ impl Executor {
     ) -> Attempt {
         let phase = &execution.plan.phases[index];
         let endorsed = phase.store.and_then(|store| execution.endorsed.get(&store));
-        let begun = execution.begun.as_ref();
+        let begun = execution.begun();
         // Asks again for stamps that are out of date, while the attempt runs.
         self.unseen_somewhere(&execution.wait_set, store, &BTreeSet::new());
         Attempt {
@@ -127,15 +127,15 @@ impl Executor {
             replica: execution.replica.clone(),
             home: execution.home.clone(),
             begun: begun.map(|begun| (begun.id, begun.first as u32, begun.intent.clone())),
-            has_written: execution.has_written,
+            has_written: execution.has_written(),
             key: execution.key,
             principal: execution.principal.clone(),
             digest: execution.digest,
             id: execution.id,
             lent,
             endorsed: endorsed.cloned().unwrap_or_default(),
-            is_helper: execution.is_helper,
-            chain: execution.chain.clone(),
+            is_helper: execution.is_helper(),
+            chain: execution.chain().to_vec(),
             look: tries.look,
             rows: tries.rows.clone(),
             elsewhere: tries.replica.clone(),
@@ -195,14 +195,14 @@ impl Executor {
             End::Wait(ids) if ids.is_empty() => Ok(Step::Again),
             End::Wait(ids) => Ok(Step::Wait(ids)),
             End::Pin(pinned) => {
-                if execution.begun.is_none() {
+                if !execution.has_begun() {
                     return Err(self.unreadable_answer(store));
                 }
                 self.pin_as(execution, index, std::future::ready(Ok(pinned))).await?;
                 // The next attempt looks for the pinned answers: these, or those of another process.
                 Ok(Step::Again)
             }
-            End::Failed(Error::Limit(why)) if execution.has_written => {
+            End::Failed(Error::Limit(why)) if execution.has_written() => {
                 // A committed transaction must be finished, even beyond the worker's bounds.
                 tracing::debug!(%why, "a phase is run from here instead");
                 tries.in_pieces = true;
@@ -243,15 +243,14 @@ impl Executor {
         }
         execution.satisfied.extend(after.satisfied);
         if after.has_begun
-            && execution.begun.is_none()
+            && !execution.has_begun()
             && let Some(id) = execution.id
         {
             let intent = self.stores.name_at(store);
-            execution.begun = Some(Begun { id, first: index, intent });
+            execution.begins(Begun { id, first: index, intent });
         }
-        execution.has_written |= after.has_written;
-        if execution.has_written {
-            execution.wrote_first.get_or_insert(store);
+        if after.has_written || execution.has_written() {
+            execution.writes_at(store);
         }
         let called = |names: Vec<mingle_model::Name>| -> BTreeSet<usize> {
             names.iter().filter_map(|name| self.stores.store_called(name)).collect()

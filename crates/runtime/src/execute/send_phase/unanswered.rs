@@ -27,7 +27,7 @@ impl Executor {
         lent: TransactionId,
     ) -> Result<Step, Error> {
         let name = self.stores.name_at(store);
-        if execution.begun.is_some() {
+        if execution.has_begun() {
             // The commit witness of the phase says whether the phase has committed.
             return Err(Error::Store(StoreError::Unknown { store: name, id: execution.id }));
         }
@@ -101,21 +101,21 @@ impl Executor {
             if execution.plan.result.is_some() || !is_last {
                 return Err(Error::ResultGone { id: Some(id) });
             }
-            execution.has_written = true;
-            execution.wrote_first.get_or_insert(store);
+            execution.writes_at(store);
             self.saw_own(execution, store, control.deadline).await;
             return Ok(Step::Done);
         };
-        execution.has_written = true;
-        execution.wrote_first.get_or_insert(store);
+        execution.writes_at(store);
         execution.time = intent.time;
         execution.wait_set.join(&intent.wait_set);
         let recorded =
             crate::interpreter::machine::Recorded::from_queues(&execution.plan, intent.recorded);
         execution.recorded.merge(recorded);
-        execution.begun = Some(Begun { id, first: index, intent: place });
+        execution.begins(Begun { id, first: index, intent: place });
         execution.left.intent = Some(store);
-        execution.is_result_lost = true;
+        if let Some(caller) = execution.caller_mut() {
+            caller.is_result_lost = true;
+        }
         self.saw_own(execution, store, control.deadline).await;
         Ok(Step::Done)
     }
