@@ -119,7 +119,7 @@ impl Executor {
         if control.shared.is_some_and(crate::api::call::Shared::is_given_up) {
             return Err(Error::Cancelled);
         }
-        let plan = execution.plan.clone();
+        let plan = execution.call.plan.clone();
         let phase = &plan.phases[index];
         let Some(store) = phase.store.filter(|_| phase.code.iter().any(visits)) else {
             return self.run_locally(execution, index, Turns::of(control), report).await;
@@ -217,7 +217,7 @@ impl Executor {
         index: usize,
         facts: &'a Facts,
     ) -> Machine<'a> {
-        let first_write = execution.plan.first_write;
+        let first_write = execution.call.plan.first_write;
         self.machine_within(execution, index, facts, first_write.is_some_and(|first| index > first))
     }
 
@@ -229,9 +229,9 @@ impl Executor {
         facts: &'a Facts,
         is_decided: bool,
     ) -> Machine<'a> {
-        let plan = &execution.plan;
+        let plan = &execution.call.plan;
         let start = Start {
-            program: &execution.program,
+            program: &execution.call.program,
             plan,
             phase: &plan.phases[index],
             facts,
@@ -239,7 +239,7 @@ impl Executor {
             // A worker need not trust the sender of a phase on this point.
             unbounded: !self.stores.is_worker && is_decided,
         };
-        let mut machine = Machine::new(start, &execution.arguments, &self.stores.settings);
+        let mut machine = Machine::new(start, &execution.call.arguments, &self.stores.settings);
         machine.mutate(self.stores.mutation);
         machine
     }
@@ -248,7 +248,7 @@ impl Executor {
         if self.stores.mutant == Mutant::HelperDrawsAnew && execution.is_helper() {
             return self.stores.draw_facts();
         }
-        execution.facts.clone()
+        execution.call.facts.clone()
     }
 
     /// Computes a phase that visits no store.
@@ -276,10 +276,10 @@ impl Executor {
 
     /// Returns the index of a store of the execution's program.
     fn site(&self, execution: &Execution, store: StoreId) -> Result<usize, Error> {
-        if execution.hash == self.stores.hash {
+        if execution.call.hash == self.stores.hash {
             return Ok(store.index());
         }
-        let name = &execution.program.checked.stores[store.index()].name;
+        let name = &execution.call.program.checked.stores[store.index()].name;
         self.stores.store_called(name).ok_or_else(|| {
             Error::Unsupported(format!(
                 "an earlier program visits a store {name} that is not there"
@@ -292,7 +292,7 @@ impl Executor {
             self.stores.stats.count(Counted::Fenced);
             self.in_flight.renew(id.origin);
         }
-        if execution.plan.isolated { Step::StartOver } else { Step::Again }
+        if execution.call.plan.isolated { Step::StartOver } else { Step::Again }
     }
 
     /// Handles a phase that another process has run, or has excluded from ever running.
@@ -371,7 +371,7 @@ impl Executor {
             taken: None,
             is_fenced: false,
             leaves_nothing,
-            keeps_answers: !leaves_nothing || execution.plan.phases[index].before_endorsement,
+            keeps_answers: !leaves_nothing || execution.call.plan.phases[index].before_endorsement,
             goes_on: None,
         }
     }

@@ -52,7 +52,7 @@ impl Executor {
         }
         // At stores that the transaction itself visits later it must look, however much is known by
         // now: its reads there may have begun before.
-        let to_come = execution.plan.phases[index + 1..].iter();
+        let to_come = execution.call.plan.phases[index + 1..].iter();
         let to_come: BTreeSet<Name> =
             to_come.filter_map(|phase| execution.store_name(phase)).collect();
         let rows = visit.rows.iter().chain(&visit.remembered);
@@ -64,7 +64,7 @@ impl Executor {
             let concerns = match row.kind {
                 RowKind::Write => true,
                 RowKind::Read => {
-                    execution.plan.isolated
+                    execution.call.plan.isolated
                         && self.stores.mutant != Mutant::ReadersNotAwaited
                         && (row.object.is_none() || written.contains(&row.object))
                 }
@@ -115,7 +115,7 @@ impl Executor {
                 self.pass_rows_on(&told, visit, written, draft);
             }
         }
-        let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
+        let is_isolated = execution.call.plan.isolated && execution.call.plan.phases.len() > 1;
         if is_isolated
             && self.stores.mutant != Mutant::NoReadWitnesses
             && !later_of(execution, index).is_empty()
@@ -273,7 +273,7 @@ impl Executor {
         }
         let mut stores = later.clone();
         let first = execution.begun().map_or(index, |begun| begun.first);
-        for phase in &execution.plan.phases[first..index] {
+        for phase in &execution.call.plan.phases[first..index] {
             let name = execution.store_name(phase);
             let lags = |name: &Name| {
                 self.stores.store_called(name).is_some_and(|at| self.stores.is_many(at))
@@ -312,15 +312,15 @@ impl Executor {
                     matches!(self.stores.mutant, Mutant::NoIntent | Mutant::IntentAfterCommit);
                 if has_more && !hidden {
                     draft.writes.extend(intent_records(execution, index, finished, draft));
-                    if !self.stores.cache().is_kept(visit.store, execution.hash) {
-                        let text = execution.program.text.as_bytes().into();
-                        draft.writes.push(Write::Record(execution.hash.key(), text));
+                    if !self.stores.cache().is_kept(visit.store, execution.call.hash) {
+                        let text = execution.call.program.text.as_bytes().into();
+                        draft.writes.push(Write::Record(execution.call.hash.key(), text));
                     }
                 }
-                if self.stores.is_many(visit.store) || execution.plan.isolated {
+                if self.stores.is_many(visit.store) || execution.call.plan.isolated {
                     // A transaction without read witnesses is never aborted.
                     let is_guarded =
-                        execution.plan.isolated && self.stores.mutant != Mutant::AbortIgnored;
+                        execution.call.plan.isolated && self.stores.mutant != Mutant::AbortIgnored;
                     leave_witness(id, self.stores.world.random(), finished, is_guarded, draft);
                 }
             }
@@ -357,7 +357,7 @@ pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
     if execution.has_written() {
         return Role::Plain;
     }
-    if execution.plan.isolated && execution.plan.phases.len() > 1 {
+    if execution.call.plan.isolated && execution.call.plan.phases.len() > 1 {
         let decides = decides(execution);
         return if index < decides { Role::Reader } else { Role::First };
     }
@@ -368,9 +368,9 @@ pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
 /// True if a phase leaves nothing at its store: it does not write, and no other process need know
 /// that it has read.
 pub(crate) fn leaves_nothing(execution: &Execution, index: usize) -> bool {
-    execution.plan.phases[index].mode == Mode::Read
+    execution.call.plan.phases[index].mode == Mode::Read
         && role(execution, index, false) == Role::Plain
-        && !(execution.plan.isolated && execution.plan.phases.len() > 1)
+        && !(execution.call.plan.isolated && execution.call.plan.phases.len() > 1)
 }
 
 /// True if a transaction leaves nothing at any store, whether it commits or not.
@@ -382,7 +382,7 @@ pub(crate) fn never_leaves_any(plan: &Plan) -> bool {
 /// Returns the phase that decides an `isolated` transaction: the first one that may write, or the
 /// last one if all only read.
 fn decides(execution: &Execution) -> usize {
-    execution.plan.first_write.unwrap_or(execution.plan.phases.len() - 1)
+    execution.call.plan.first_write.unwrap_or(execution.call.plan.phases.len() - 1)
 }
 
 /// Returns the stores after a phase at which an `isolated` transaction leaves a commit witness.
@@ -390,7 +390,7 @@ fn later_of(execution: &Execution, index: usize) -> BTreeSet<Name> {
     let mut later = execution.witnessed_later(index);
     let decides = decides(execution);
     if decides > index {
-        later.extend(execution.store_name(&execution.plan.phases[decides]));
+        later.extend(execution.store_name(&execution.call.plan.phases[decides]));
     }
     later
 }
@@ -400,8 +400,8 @@ pub(crate) fn intent_store(execution: &Execution, index: usize) -> Name {
     if let Some(begun) = execution.begun() {
         return begun.intent.clone();
     }
-    let decides = if execution.plan.isolated { decides(execution) } else { index };
-    execution.store_name(&execution.plan.phases[decides]).unwrap_or_default()
+    let decides = if execution.call.plan.isolated { decides(execution) } else { index };
+    execution.store_name(&execution.call.plan.phases[decides]).unwrap_or_default()
 }
 
 fn intent_records(

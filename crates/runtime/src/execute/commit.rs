@@ -63,7 +63,7 @@ impl Executor {
             && finished.writes.is_empty()
             && execution.wait_set.waits_for_nobody()
             && execution.host().is_none()
-            && !execution.plan.phases[attempt.index].before_endorsement
+            && !execution.call.plan.phases[attempt.index].before_endorsement
             && self.stores.mutant == Mutant::None
     }
 
@@ -99,7 +99,7 @@ impl Executor {
     ) -> Result<Step, Error> {
         let Uncommitted { index, tries, control, mut visit, transaction, mut finished, early } =
             uncommitted;
-        let phase = &execution.plan.clone().phases[index];
+        let phase = &execution.call.plan.clone().phases[index];
         if let Some(store) = phase.store.filter(|_| phase.before_endorsement) {
             execution.endorsed.insert(store, visit.read());
         }
@@ -327,7 +327,7 @@ impl Executor {
     fn begin(&self, execution: &mut Execution, index: usize, visit: &Visit) {
         let id = execution.id.expect("a transaction that begins has an id");
         let has_more = execution.last_witnessed().is_some_and(|last| last > index);
-        self.stores.cache().note_kept(visit.store, execution.hash);
+        self.stores.cache().note_kept(visit.store, execution.call.hash);
         if has_more {
             self.stores.stats.count(Counted::Begun);
             execution.begins(Begun { id, first: index, intent: visit.name.clone() });
@@ -347,7 +347,7 @@ impl Executor {
         store: usize,
         left: &mut Left,
     ) {
-        if self.stores.is_many(store) || execution.plan.isolated {
+        if self.stores.is_many(store) || execution.call.plan.isolated {
             left.witnesses.insert(store);
         }
         for name in execution.witnessed_later(first) {
@@ -401,8 +401,8 @@ impl Executor {
         let id = execution.id.expect("whoever has an intent has an id");
         let intent = execution.intent(index, &execution.recorded, execution.wait_set.clone());
         let mut writes = write_parts(RecordKind::Intent, id, &intent.encode());
-        let text = execution.program.text.as_bytes().into();
-        writes.push(Write::Record(execution.hash.key(), text));
+        let text = execution.call.program.text.as_bytes().into();
+        writes.push(Write::Record(execution.call.hash.key(), text));
         let written = self.stores.write_records(visit.store, visit.replica.clone(), writes).await;
         written.map(|()| Step::Done).map_err(Error::Store)
     }
@@ -436,7 +436,7 @@ fn not_committed(
     if let Some(shared) = control.shared.filter(|_| is_decisive) {
         shared.commit_failed();
     }
-    if execution.plan.isolated && execution.id.is_none() {
+    if execution.call.plan.isolated && execution.id.is_none() {
         // Its read witnesses carry the id that it has lost.
         return Ok(Step::StartOver);
     }

@@ -27,7 +27,7 @@ impl Executor {
             && execution.decided_after().is_some()
             && execution.last_witnessed() == Some(index)
             && !execution.is_helper()
-            && !execution.plan.isolated
+            && !execution.call.plan.isolated
             && self.stores.mutant == Mutant::None
     }
 
@@ -54,7 +54,7 @@ impl Executor {
             is_tried: false,
             is_written: false,
         };
-        let before = &execution.plan.phases[..index];
+        let before = &execution.call.plan.phases[..index];
         let was_here = before.iter().any(|p| execution.store_name(p).as_ref() == Some(&visit.name));
         if !draft.has_rows && !was_here {
             execution.left.rows.remove(&visit.store);

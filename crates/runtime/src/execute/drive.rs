@@ -40,7 +40,7 @@ pub(crate) fn session_of(
     replica: Option<Name>,
     after: Stamp,
 ) -> StoreSession {
-    StoreSession { replica, after, transaction: Some(execution.plan.name.clone()) }
+    StoreSession { replica, after, transaction: Some(execution.call.plan.name.clone()) }
 }
 
 impl Executor {

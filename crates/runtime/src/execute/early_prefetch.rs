@@ -66,7 +66,7 @@ impl Executor {
             && execution.host().is_none()
             && is_whole
             && !self.stores.is_worker
-            && !execution.plan.isolated
+            && !execution.call.plan.isolated
     }
 
     /// Begins to read for the phase after the one of this index, if that one writes first.
@@ -75,7 +75,7 @@ impl Executor {
         execution: &Execution,
         index: usize,
     ) -> Option<Box<EarlyPrefetch>> {
-        let plan = &execution.plan;
+        let plan = &execution.call.plan;
         if plan.first_write != Some(index)
             || execution.has_written()
             || !self.may_prefetch(execution)

@@ -1,4 +1,19 @@
 //! The state of a running transaction.
+//!
+//! An [`Execution`] holds the call ([`Invocation`]), which is the same in every process that runs a phase, the
+//! values and waits that its phases have added, and two states:
+//!
+//! - [`Stage`]: how far it has got. It is `Undecided` until its first write. Then it is `Begun` if it has more
+//!   to write, so that its intent stands at a store, and otherwise `Written`.
+//! - [`Runner`]: for which purpose this process runs it, for its caller or as a helper.
+//!
+//! # Example
+//!
+//! `order` takes an item from stock at `shop` and then appends it to a feed at `feed`. In the process of its
+//! caller, it is `Undecided` while the phase at `shop` runs, however often a conflict repeats that phase. The
+//! commit at `shop` makes it `Begun`: its id is (7,41), the first phase has index 0, and the intent stands at
+//! `shop`. The phase at `feed` leaves the stage as it is. If the process stops in between, a helper rebuilds the
+//! execution from the intent: `Begun` from the start, with the runner `Helper`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,11 +35,8 @@ use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// A running transaction: of a caller, or one that another process has left.
 pub(crate) struct Execution {
-    pub(crate) program: Arc<Program>,
-    pub(crate) hash: ProgramHash,
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) arguments: Vec<Value>,
-    pub(crate) facts: Facts,
+    /// The call: it stays the same in every process that runs a phase.
+    pub(crate) call: Invocation,
     pub(crate) recorded: Recorded,
     pub(crate) result: Option<Value>,
     pub(crate) wait_set: WaitSet,
@@ -34,10 +46,6 @@ pub(crate) struct Execution {
     pub(crate) home: Option<Name>,
     pub(crate) stage: Stage,
     pub(crate) runner: Runner,
-    pub(crate) principal: Option<Principal>,
-    /// The key of its call. The next field is the digest that distinguishes calls with the same key.
-    pub(crate) key: Option<CallKey>,
-    pub(crate) digest: [u8; 32],
     /// Its id; an `isolated` transaction draws it before it writes.
     pub(crate) id: Option<TransactionId>,
     /// The reads before an endorsement with their answers, by store.
@@ -48,6 +56,32 @@ pub(crate) struct Execution {
     pub(crate) left: Box<Left>,
     /// The time of its phases at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
+}
+
+/// The call of a transaction.
+#[derive(Clone)]
+pub(crate) struct Invocation {
+    pub(crate) program: Arc<Program>,
+    pub(crate) hash: ProgramHash,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) arguments: Vec<Value>,
+    pub(crate) facts: Facts,
+    pub(crate) principal: Option<Principal>,
+    /// The key of the call. The next field is the digest that distinguishes calls with the same key.
+    pub(crate) key: Option<CallKey>,
+    pub(crate) digest: [u8; 32],
+}
+
+impl Invocation {
+    /// Creates the call of a transaction without a key, and without a caller's name.
+    pub(crate) fn new(
+        (program, hash): (Arc<Program>, ProgramHash),
+        plan: Arc<Plan>,
+        arguments: Vec<Value>,
+        facts: Facts,
+    ) -> Self {
+        Self { program, hash, plan, arguments, facts, principal: None, key: None, digest: [0; 32] }
+    }
 }
 
 /// The progress of a transaction.
@@ -108,30 +142,16 @@ pub(crate) struct Begun {
 
 impl Execution {
     /// Creates a transaction that has done nothing yet, for a session that stays at this replica.
-    pub(crate) fn new(
-        (program, hash): (Arc<Program>, ProgramHash),
-        plan: Arc<Plan>,
-        arguments: Vec<Value>,
-        facts: Facts,
-        wait_set: WaitSet,
-        replica: Option<Name>,
-    ) -> Self {
+    pub(crate) fn new(call: Invocation, wait_set: WaitSet, replica: Option<Name>) -> Self {
         Self {
-            recorded: Recorded::new(&plan),
-            program,
-            hash,
-            plan,
-            arguments,
-            facts,
+            recorded: Recorded::new(&call.plan),
+            call,
             result: None,
             wait_set,
             home: replica.clone(),
             replica,
             stage: Stage::Undecided,
             runner: Runner::Caller(ForCaller::default()),
-            principal: None,
-            key: None,
-            digest: [0; 32],
             id: None,
             endorsed: BTreeMap::new(),
             satisfied: Vec::new(),
@@ -148,40 +168,39 @@ impl Execution {
         program: Arc<Program>,
         plan: Arc<Plan>,
     ) -> Self {
-        let program = (program, intent.program);
         let facts = Facts { now: intent.now, seed: intent.seed };
         let recorded = Recorded::from_queues(&plan, intent.recorded);
-        let (wait_set, replica) = (intent.wait_set, intent.replica);
-        Self {
+        let call = Invocation {
             key: intent.key,
             principal: intent.principal,
+            ..Invocation::new((program, intent.program), plan, intent.arguments, facts)
+        };
+        let begun = Begun { id, first: intent.first as usize, intent: place };
+        Self {
             recorded,
-            stage: Stage::Begun {
-                begun: Begun { id, first: intent.first as usize, intent: place },
-                first: None,
-            },
+            stage: Stage::Begun { begun, first: None },
             runner: Runner::Helper { chain: Vec::new(), pushes: false },
             id: Some(id),
             time: intent.time,
-            ..Self::new(program, plan, intent.arguments, facts, wait_set, replica)
+            ..Self::new(call, intent.wait_set, intent.replica)
         }
     }
 
     /// The intent that is kept for other processes once phase `first` has written.
     pub(crate) fn intent(&self, first: usize, recorded: &Recorded, wait_set: WaitSet) -> Intent {
         Intent {
-            program: self.hash,
-            transaction: self.plan.name.clone(),
-            arguments: self.arguments.clone(),
-            now: self.facts.now,
-            seed: self.facts.seed,
+            program: self.call.hash,
+            transaction: self.call.plan.name.clone(),
+            arguments: self.call.arguments.clone(),
+            now: self.call.facts.now,
+            seed: self.call.facts.seed,
             time: self.time,
             first: first as u32,
             recorded: recorded.queues().to_vec(),
             wait_set,
             replica: self.home.clone(),
-            key: self.key,
-            principal: self.principal.clone(),
+            key: self.call.key,
+            principal: self.call.principal.clone(),
         }
     }
 
@@ -189,20 +208,20 @@ impl Execution {
     /// that writes. The reads of an `isolated` transaction after its writes must come before later writes
     /// of others there, so all of its phases count.
     pub(crate) fn last_witnessed(&self) -> Option<usize> {
-        if self.plan.isolated && self.plan.phases.len() > 1 {
-            return Some(self.plan.phases.len() - 1);
+        if self.call.plan.isolated && self.call.plan.phases.len() > 1 {
+            return Some(self.call.plan.phases.len() - 1);
         }
-        self.plan.phases.iter().rposition(|phase| phase.mode == Mode::Write)
+        self.call.plan.phases.iter().rposition(|phase| phase.mode == Mode::Write)
     }
 
     pub(crate) fn store_name(&self, phase: &Phase) -> Option<Name> {
-        phase.store.map(|store| self.program.checked.stores[store.index()].name.clone())
+        phase.store.map(|store| self.call.program.checked.stores[store.index()].name.clone())
     }
 
     /// The stores of later phases that leave a commit witness.
     pub(crate) fn witnessed_later(&self, index: usize) -> BTreeSet<Name> {
         let last = self.last_witnessed().map_or(0, |last| last + 1);
-        let later = self.plan.phases.get(index + 1..last).unwrap_or_default();
+        let later = self.call.plan.phases.get(index + 1..last).unwrap_or_default();
         later.iter().filter_map(|phase| self.store_name(phase)).collect()
     }
 
@@ -210,7 +229,7 @@ impl Execution {
     pub(crate) fn take(&mut self, witness: Witness) {
         if let Witness::Committed { recorded, result, wait_set, .. } = witness {
             self.wait_set.join(&wait_set);
-            let recorded = Recorded::from_queues(&self.plan, recorded);
+            let recorded = Recorded::from_queues(&self.call.plan, recorded);
             self.recorded.merge(recorded);
             self.result = result.or(self.result.take());
         }

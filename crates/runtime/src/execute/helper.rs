@@ -283,6 +283,7 @@ impl Executor {
             Some(begun) => vec![begun.intent.clone()],
             // It is not known whether the first phase that could write has written.
             None => execution
+                .call
                 .plan
                 .phases
                 .iter()
@@ -388,7 +389,7 @@ impl Executor {
             left.rows.insert(store);
             self.leaves_witnesses(&execution, first, store, left);
         }
-        for phase in &execution.plan.phases {
+        for phase in &execution.call.plan.phases {
             let store =
                 execution.store_name(phase).and_then(|name| self.stores.store_called(&name));
             left.rows.extend(store);

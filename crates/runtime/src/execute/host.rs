@@ -55,6 +55,6 @@ impl Execution {
     /// True if the call takes effect with this phase, even if it writes nothing: no effect elsewhere may follow
     /// unless the application commits.
     pub(crate) fn decides_in_host(&self, index: usize) -> bool {
-        self.host().is_some() && !self.has_written() && self.plan.first_write == Some(index)
+        self.host().is_some() && !self.has_written() && self.call.plan.first_write == Some(index)
     }
 }

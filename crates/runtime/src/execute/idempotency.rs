@@ -304,13 +304,13 @@ impl Executor {
         finished: &Finished,
         draft: &mut Draft,
     ) {
-        let is_write = is_decisive && execution.plan.phases[index].mode == Mode::Write;
-        let Some(key) = execution.key.as_ref().filter(|_| is_write) else { return };
+        let is_write = is_decisive && execution.call.plan.phases[index].mode == Mode::Write;
+        let Some(key) = execution.call.key.as_ref().filter(|_| is_write) else { return };
         let has_more = execution.last_witnessed().is_some_and(|last| last > index);
         let result = finished.result.clone().or_else(|| execution.result.clone());
-        let is_known = result.is_some() || execution.plan.result.is_none();
+        let is_known = result.is_some() || execution.call.plan.result.is_none();
         let called = Called {
-            digest: execution.digest,
+            digest: execution.call.digest,
             at: self.stores.world.now(),
             id: execution.id.filter(|_| role == Role::First && has_more),
             result: if is_known { kept(result) } else { Kept::NotYet },
@@ -322,8 +322,8 @@ impl Executor {
     /// Keeps a result that was not known when the transaction first wrote. If that fails, a repeated
     /// call learns that the call took effect, but not its result.
     pub(crate) async fn keep_result(&self, execution: &Execution, place: usize) {
-        let Some(key) = &execution.key else { return };
-        if execution.plan.result.is_none() || execution.result.is_none() {
+        let Some(key) = &execution.call.key else { return };
+        if execution.call.plan.result.is_none() || execution.result.is_none() {
             return;
         }
         let session = StoreSession {
@@ -417,10 +417,10 @@ async fn record(
 impl Execution {
     /// Adds the key and the principal of the call.
     pub(crate) fn keyed(mut self, call: &Call) -> Self {
-        self.principal.clone_from(&call.principal);
+        self.call.principal.clone_from(&call.principal);
         if let Some(key) = call.key {
-            self.key = Some(key);
-            self.digest = digest(call);
+            self.call.key = Some(key);
+            self.call.digest = digest(call);
         }
         self
     }

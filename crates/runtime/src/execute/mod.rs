@@ -1,4 +1,17 @@
 //! Transactions, phases, attempts, commits, and helping other transactions.
+//!
+//! - `transaction` runs the phases of a call in order, `phase` repeats one phase until it has committed,
+//!   `attempt` runs the phase once, and `commit` commits it; `execution` is the state that they share;
+//! - `preflight` asks the store for what must be known before the phase runs, `drive` feeds the machine with
+//!   answers, and `turns` lets other tasks run while it computes;
+//! - `bookkeeping` decides which records travel with the writes; `deferred_witness` leaves one of them out;
+//! - `prefetch` and `early_prefetch` read for the next phase before the first commit; `pinned_reads` stores
+//!   answers that every process must share;
+//! - `single_engine` runs all phases in one transaction of an engine, `host` marks those that run in the
+//!   application's own, and `send_phase` sends one to a worker;
+//! - `helper` finishes transactions that others have begun, and `parked` sets aside those that cannot be
+//!   finished; `lost_answer` asks for the outcome of a commit;
+//! - `idempotency` answers calls that are made again.
 
 pub(crate) mod attempt;
 pub(crate) mod bookkeeping;

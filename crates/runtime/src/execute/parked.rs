@@ -42,7 +42,7 @@ impl Executor {
         (index, is_decisive): (usize, bool),
         found: &WaitSet,
     ) -> Result<(), Error> {
-        let later = execution.plan.phases.get(index + 1..).unwrap_or_default();
+        let later = execution.call.plan.phases.get(index + 1..).unwrap_or_default();
         let later: BTreeSet<Name> =
             later.iter().filter_map(|phase| execution.store_name(phase)).collect();
         if !is_decisive || later.is_empty() || self.stores.mutant != Mutant::None {

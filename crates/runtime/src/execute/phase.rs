@@ -127,10 +127,10 @@ impl Executor {
         index: usize,
         control: &Control<'_>,
     ) -> Result<PhaseEnd, Error> {
-        let store = execution.store_name(&execution.plan.phases[index]).unwrap_or_default();
+        let store = execution.store_name(&execution.call.plan.phases[index]).unwrap_or_default();
         let span = debug_span!("phase", %store, attempts = field::Empty);
         control.tell(|| {
-            let store = execution.store_name(&execution.plan.phases[index]);
+            let store = execution.store_name(&execution.call.plan.phases[index]);
             Event::Began { phase: index, store }
         });
         let end = self.try_phase(execution, index, control).instrument(span.clone()).await;
@@ -149,10 +149,10 @@ impl Executor {
         control: &Control<'_>,
     ) -> Result<PhaseEnd, Error> {
         if !execution.has_written() {
-            self.stores.check_admitted(&execution.plan, execution.principal.as_ref())?;
+            self.stores.check_admitted(&execution.call.plan, execution.call.principal.as_ref())?;
         }
         let begin = self.stores.world.elapsed();
-        let store = execution.store_name(&execution.plan.phases[index]);
+        let store = execution.store_name(&execution.call.plan.phases[index]);
         let mut report = PhaseReport { store, ..PhaseReport::default() };
         let prefetched = execution.take_prefetched(index);
         let (mut tries, mut prefetch_trips) =
@@ -417,7 +417,7 @@ impl Executor {
         tries: &mut Tries,
         report: &PhaseReport,
     ) {
-        let phase = &execution.plan.phases[index];
+        let phase = &execution.call.plan.phases[index];
         if phase.mode == mingle_lang::split::Mode::Write || execution.has_written() {
             return;
         }

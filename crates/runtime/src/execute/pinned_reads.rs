@@ -27,7 +27,7 @@ impl Executor {
             && self.stores.mutant != Mutant::OperationsDiffer
             && self.stores.all[store].capabilities().once == Once::ById
             && Some(index) <= execution.last_witnessed()
-            && phase_reads(&execution.plan.phases[index])
+            && phase_reads(&execution.call.plan.phases[index])
     }
 
     /// Looks for answers that another process may have pinned for a phase before this attempt.

@@ -106,7 +106,7 @@ impl Executor {
         let begun = Begun {
             id,
             first: index,
-            intent: execution.store_name(&execution.plan.phases[index])?,
+            intent: execution.store_name(&execution.call.plan.phases[index])?,
         };
         let mut wait_set = execution.wait_set.clone();
         wait_set.join(&draft.found);
@@ -143,7 +143,7 @@ impl Executor {
 
     /// Returns the store at which a phase may read before the first commit.
     pub(crate) fn prefetches_at(&self, later: &Execution, index: usize) -> Option<usize> {
-        let phase = later.plan.phases.get(index)?;
+        let phase = later.call.plan.phases.get(index)?;
         let store = phase.store.filter(|_| phase.code.iter().any(visits))?.index();
         let is_asked = self.pins_answers(later, index, store)
             && self.worker_for(store, &Tries::default()).is_none()
@@ -244,13 +244,6 @@ pub(crate) fn later(
         id: Some(begun.id),
         stage: Stage::Begun { begun, first: None },
         time: execution.time,
-        ..Execution::new(
-            (execution.program.clone(), execution.hash),
-            execution.plan.clone(),
-            execution.arguments.clone(),
-            execution.facts.clone(),
-            wait_set,
-            execution.replica.clone(),
-        )
+        ..Execution::new(execution.call.clone(), wait_set, execution.replica.clone())
     }
 }

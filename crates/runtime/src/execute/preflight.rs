@@ -46,7 +46,7 @@ impl Executor {
                 }
             }
             (None, Some(id)) if tries.look => {
-                if execution.plan.isolated {
+                if execution.call.plan.isolated {
                     asked.push((record(RecordKind::Witness, id), Question::OwnWitness));
                 }
                 let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
@@ -70,7 +70,7 @@ impl Executor {
             Mutant::RevalidatedAfterCommit => execution.has_written(),
             _ => !execution.has_written(),
         };
-        let phase = &execution.plan.phases[index];
+        let phase = &execution.call.plan.phases[index];
         let store = phase.store.filter(|_| is_checked && !phase.before_endorsement);
         let reads = store.and_then(|store| execution.endorsed.get(&store));
         let endorsed =
@@ -81,6 +81,6 @@ impl Executor {
 
 /// Asks if another call with the same key has written, once an earlier try was obstructed.
 pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Question)> {
-    let key = execution.key.filter(|_| tries.look && !execution.has_written())?;
+    let key = execution.call.key.filter(|_| tries.look && !execution.has_written())?;
     Some((Read::Record(key.record(0)), Question::Called))
 }

@@ -65,10 +65,13 @@ impl Executor {
     /// Returns the store at which a transaction begins, if its phases can be one transaction of one
     /// engine.
     fn single_engine_at(&self, execution: &Execution) -> Option<usize> {
-        if execution.plan.isolated || execution.is_helper() || execution.plan.phases.len() < 2 {
+        if execution.call.plan.isolated
+            || execution.is_helper()
+            || execution.call.plan.phases.len() < 2
+        {
             return None;
         }
-        let phases = execution.plan.phases.iter();
+        let phases = execution.call.plan.phases.iter();
         let visiting = phases.filter(|phase| phase.code.iter().any(visits));
         let mut sites: Vec<usize> = visiting
             .filter_map(|phase| phase.store)
@@ -102,7 +105,7 @@ impl Executor {
         control: &Control<'_>,
     ) -> Result<SingleEngineEnd, Error> {
         let store = self.stores.name_at(first);
-        for (phase, planned) in execution.plan.phases.iter().enumerate() {
+        for (phase, planned) in execution.call.plan.phases.iter().enumerate() {
             control.tell(|| Event::Began { phase, store: execution.store_name(planned) });
         }
         let span = debug_span!("phase", %store, united = true, attempts = field::Empty);
@@ -219,7 +222,7 @@ impl Executor {
         let mut united =
             self.stores.all[first].begin_united(&session).await.map_err(Error::Store)?;
         let mut whole = Whole::default();
-        for index in 0..execution.plan.phases.len() {
+        for index in 0..execution.call.plan.phases.len() {
             let ran =
                 self.run_part(execution, index, (tries, control), &mut *united, &mut whole).await?;
             if let Some(step) = ran {
@@ -229,7 +232,7 @@ impl Executor {
         let is_guarded = whole
             .decisive
             .is_none_or(|site| self.stores.all[site].capabilities().once == Once::Serial);
-        if execution.key.is_some() && !is_guarded {
+        if execution.call.key.is_some() && !is_guarded {
             return Ok(Attempt::Apart);
         }
         if whole.decisive.is_some() && control.shared.is_some_and(|shared| !shared.begin_commit()) {
@@ -292,7 +295,7 @@ impl Executor {
         united: &mut dyn mingle_store::United,
         whole: &mut Whole,
     ) -> Result<Option<Step>, Error> {
-        let plan = execution.plan.clone();
+        let plan = execution.call.plan.clone();
         let phase = &plan.phases[index];
         let mut report =
             PhaseReport { store: execution.store_name(phase), ..PhaseReport::default() };
@@ -338,7 +341,7 @@ impl Executor {
         (mut visit, mut finished): (Visit, Finished),
         whole: &mut Whole,
     ) -> Result<(), Error> {
-        let phase = &execution.plan.phases[index];
+        let phase = &execution.call.plan.phases[index];
         if let Some(store) = phase.store.filter(|_| phase.before_endorsement) {
             execution.endorsed.insert(store, visit.read());
         }

@@ -14,7 +14,7 @@ use crate::api::call::{Call, CallReport, Shared};
 use crate::api::error::Error;
 use crate::api::watch::Event;
 use crate::execute::Executor;
-use crate::execute::execution::Execution;
+use crate::execute::execution::{Execution, Invocation};
 use crate::execute::phase::{Control, PhaseEnd};
 use crate::execute::single_engine::SingleEngineEnd;
 use crate::mutants::Mutant;
@@ -50,14 +50,10 @@ pub(crate) struct Progress {
 impl Executor {
     pub(crate) fn execution(&self, plan: &Arc<Plan>, call: &Call) -> Execution {
         let session = &call.session;
-        let execution = Execution::new(
-            (self.stores.program.clone(), self.stores.hash),
-            plan.clone(),
-            call.arguments.clone(),
-            self.stores.draw_facts(),
-            session.worklist(),
-            session.replica(),
-        );
+        let program = (self.stores.program.clone(), self.stores.hash);
+        let facts = self.stores.draw_facts();
+        let invocation = Invocation::new(program, plan.clone(), call.arguments.clone(), facts);
+        let execution = Execution::new(invocation, session.worklist(), session.replica());
         // With `until`, the caller does not wait for phases after that store.
         let mut execution = execution.keyed(call);
         if let Some(caller) = execution.caller_mut() {
@@ -200,12 +196,12 @@ impl Executor {
         shared: &Shared,
         deadline: Duration,
     ) -> Result<Run, Error> {
-        if execution.plan.isolated && execution.plan.phases.len() > 1 {
+        if execution.call.plan.isolated && execution.call.plan.phases.len() > 1 {
             execution.id = Some(self.in_flight.allocate());
         }
         let patience = call.deadline.unwrap_or(self.stores.settings.deadline);
         let control = Control::of_caller(shared, deadline, patience);
-        let phases = Vec::with_capacity(execution.plan.phases.len());
+        let phases = Vec::with_capacity(execution.call.plan.phases.len());
         let report = match self.run_in_single_engine(execution, &control).await? {
             SingleEngineEnd::Ran(phases) => {
                 let result = execution.result.clone();
@@ -229,12 +225,12 @@ impl Executor {
     ) -> Result<Run, Error> {
         let Progress { mut report, mut committed, mut deadline } = progress;
         let patience = call.deadline.unwrap_or(self.stores.settings.deadline);
-        for index in first..execution.plan.phases.len() {
+        for index in first..execution.call.plan.phases.len() {
             let had_written = execution.has_written();
             let control = Control::of_caller(shared, deadline, patience);
             match self.phase(execution, index, &control).await {
                 Ok(PhaseEnd::Ran(phase)) => {
-                    let writes = execution.plan.phases[index].mode == Mode::Write;
+                    let writes = execution.call.plan.phases[index].mode == Mode::Write;
                     if execution.has_written() && writes {
                         committed.extend(phase.store.clone());
                     }
@@ -243,7 +239,7 @@ impl Executor {
                 Ok(PhaseEnd::StartOver) => return Ok(Run::StartOver),
                 Ok(PhaseEnd::Over | PhaseEnd::Abandoned) => {
                     let id = execution.id.expect("what is over has an id");
-                    if execution.plan.result.is_some() && execution.result.is_none() {
+                    if execution.call.plan.result.is_some() && execution.result.is_none() {
                         return Err(Error::ResultGone { id: Some(id) });
                     }
                     break;
@@ -258,7 +254,7 @@ impl Executor {
             self.has_run(execution, index, call, shared, &mut report);
         }
         let is_result_lost = execution.caller().is_some_and(|caller| caller.is_result_lost);
-        if is_result_lost && execution.plan.result.is_some() && report.result.is_none() {
+        if is_result_lost && execution.call.plan.result.is_some() && report.result.is_none() {
             return Err(Error::ResultGone { id: execution.id });
         }
         Ok(Run::Ended(report))
@@ -289,7 +285,7 @@ impl Executor {
         shared: &Shared,
         report: &CallReport,
     ) {
-        let rest = &execution.plan.phases[index + 1..];
+        let rest = &execution.call.plan.phases[index + 1..];
         if rest.is_empty() || (!execution.has_written() && rest.iter().any(writes)) {
             // The outcome is not certain yet.
             return;
@@ -306,7 +302,7 @@ fn writes(phase: &Phase) -> bool {
 }
 
 fn incomplete(execution: &Execution, index: usize, committed: Vec<Name>, cause: Error) -> Error {
-    let rest = &execution.plan.phases[index..];
+    let rest = &execution.call.plan.phases[index..];
     let id = execution.begun().map(|begun| begun.id);
     let written = rest.iter().filter(|phase| writes(phase));
     let mut missing: Vec<Name> = written.filter_map(|phase| execution.store_name(phase)).collect();

@@ -163,7 +163,7 @@ impl Executor {
         let patience = call.deadline.unwrap_or(self.stores.settings.deadline);
         let deadline = self.stores.world.elapsed().saturating_add(patience);
         let control = Control::of_caller(shared, deadline, patience);
-        let last = execution.plan.first_write.expect("it was checked that it writes");
+        let last = execution.call.plan.first_write.expect("it was checked that it writes");
         for index in 0..=last {
             report.phases.push(self.hosted_phase(execution, index, &control).await?);
         }
@@ -183,10 +183,10 @@ impl Executor {
         index: usize,
         control: &Control<'_>,
     ) -> Result<PhaseReport, Error> {
-        let store = execution.store_name(&execution.plan.phases[index]);
+        let store = execution.store_name(&execution.call.plan.phases[index]);
         let span = debug_span!("phase", store = store.as_deref(), attempts = field::Empty);
         control.tell(|| Event::Began { phase: index, store: store.clone() });
-        self.stores.check_admitted(&execution.plan, execution.principal.as_ref())?;
+        self.stores.check_admitted(&execution.call.plan, execution.call.principal.as_ref())?;
         let begin = self.stores.world.elapsed();
         let mut report = PhaseReport { store, ..PhaseReport::default() };
         let tried = self.try_hosted(execution, index, control, &mut report);
@@ -414,7 +414,7 @@ impl Inside {
     /// The stores at which the rest follows once the application has committed.
     pub fn following(&self) -> Vec<Name> {
         let pending = self.pending.as_ref().expect("it is there until it follows");
-        let (plan, done) = (&pending.execution.plan, pending.report.phases.len());
+        let (plan, done) = (&pending.execution.call.plan, pending.report.phases.len());
         let rest = plan.phases[done..].iter().filter(|phase| phase.mode == Mode::Write);
         rest.filter_map(|phase| pending.execution.store_name(phase)).collect()
     }

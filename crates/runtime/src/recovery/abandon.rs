@@ -91,7 +91,7 @@ impl Recovery {
         let missing = self.missing_of(id, &execution).await?;
         let names: Vec<Name> = missing.iter().map(|store| self.stores.name_at(*store)).collect();
         let kept = Kept {
-            transaction: execution.plan.name.clone(),
+            transaction: execution.call.plan.name.clone(),
             missing: names,
             parked,
             because: because.to_owned(),
@@ -160,7 +160,7 @@ impl Recovery {
         let first = execution.begun().map_or(0, |begun| begun.first);
         let last = execution.last_witnessed().map_or(0, |last| last + 1);
         let mut missing = Vec::new();
-        for phase in execution.plan.phases.get(first + 1..last).unwrap_or_default() {
+        for phase in execution.call.plan.phases.get(first + 1..last).unwrap_or_default() {
             let store =
                 execution.store_name(phase).and_then(|name| self.stores.store_called(&name));
             let Some(store) = store else { continue };

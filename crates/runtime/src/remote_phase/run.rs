@@ -15,7 +15,7 @@ use crate::api::error::Error;
 use crate::api::settings::{Settings, WORKER_INLINE_BYTES_MAX, WORKER_KEPT_MAX, WORKER_TRIES_MAX};
 use crate::execute::Executor;
 use crate::execute::attempt::Step;
-use crate::execute::execution::{Begun, Execution, Runner, Stage};
+use crate::execute::execution::{Begun, Execution, Invocation, Runner, Stage};
 use crate::execute::phase::{Control, Tries};
 use crate::execute::send_phase::wire::{After, Attempt, Attempted, End, Left};
 use crate::in_flight::InFlight;
@@ -267,8 +267,8 @@ impl Beside {
 
 /// Refuses an attempt whose principal may not call the transaction, up to the first commit.
 fn check_admitted(execution: &Execution, admission: Option<&dyn Admission>) -> Result<(), Error> {
-    let principal = execution.principal.as_ref();
-    check_attempt(&execution.plan, principal, execution.has_written(), admission)
+    let principal = execution.call.principal.as_ref();
+    check_attempt(&execution.call.plan, principal, execution.has_written(), admission)
 }
 
 /// Returns the tries with the facts that the sender has learned from earlier attempts.
@@ -290,15 +290,13 @@ fn execution(
     site: mingle_lang::hir::StoreId,
 ) -> Execution {
     let facts = Facts { now: attempt.now, seed: attempt.seed };
-    let program = (program.clone(), hash);
-    let mut execution = Execution::new(
-        program,
-        plan.clone(),
-        attempt.arguments,
-        facts,
-        attempt.wait_set,
-        attempt.replica,
-    );
+    let call = Invocation {
+        key: attempt.key,
+        principal: attempt.principal,
+        digest: attempt.digest,
+        ..Invocation::new((program.clone(), hash), plan.clone(), attempt.arguments, facts)
+    };
+    let mut execution = Execution::new(call, attempt.wait_set, attempt.replica);
     execution.recorded = Recorded::from_queues(plan, attempt.recorded);
     execution.result = attempt.result;
     execution.home = attempt.home;
@@ -309,9 +307,6 @@ fn execution(
         None if attempt.has_written => Stage::Written { first: None },
         None => Stage::Undecided,
     };
-    execution.key = attempt.key;
-    execution.principal = attempt.principal;
-    execution.digest = attempt.digest;
     execution.id = attempt.id;
     if attempt.is_helper {
         execution.runner = Runner::Helper { chain: attempt.chain, pushes: false };

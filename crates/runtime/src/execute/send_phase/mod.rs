@@ -43,7 +43,7 @@ impl Executor {
         control: &Control<'_>,
         report: &mut PhaseReport,
     ) -> Result<Step, Error> {
-        let plan = execution.plan.clone();
+        let plan = execution.call.plan.clone();
         let is_isolated = plan.isolated && plan.phases.len() > 1;
         let may_decide =
             !execution.has_written() && (plan.phases[index].mode == Mode::Write || is_isolated);
@@ -54,9 +54,9 @@ impl Executor {
         }
         let lent = execution.id.unwrap_or_else(|| self.in_flight.allocate());
         let attempt = self.to_send(execution, (index, store), tries, control, lent);
-        let program = execution.program.clone();
+        let program = execution.call.program.clone();
         let errand = Errand {
-            program: execution.hash.0,
+            program: execution.call.hash.0,
             text: &program.text,
             nonce: u128::from(self.stores.world.random()) << 64
                 | u128::from(self.stores.world.random()),
@@ -108,18 +108,18 @@ impl Executor {
         control: &Control<'_>,
         lent: TransactionId,
     ) -> Attempt {
-        let phase = &execution.plan.phases[index];
+        let phase = &execution.call.plan.phases[index];
         let endorsed = phase.store.and_then(|store| execution.endorsed.get(&store));
         let begun = execution.begun();
         // Asks again for stamps that are out of date, while the attempt runs.
         self.unseen_somewhere(&execution.wait_set, store, &BTreeSet::new());
         Attempt {
             store: self.stores.name_at(store),
-            transaction: execution.plan.name.clone(),
+            transaction: execution.call.plan.name.clone(),
             phase: index as u32,
-            arguments: execution.arguments.clone(),
-            now: execution.facts.now,
-            seed: execution.facts.seed,
+            arguments: execution.call.arguments.clone(),
+            now: execution.call.facts.now,
+            seed: execution.call.facts.seed,
             time: execution.time,
             recorded: execution.recorded.queues().to_vec(),
             result: execution.result.clone(),
@@ -128,9 +128,9 @@ impl Executor {
             home: execution.home.clone(),
             begun: begun.map(|begun| (begun.id, begun.first as u32, begun.intent.clone())),
             has_written: execution.has_written(),
-            key: execution.key,
-            principal: execution.principal.clone(),
-            digest: execution.digest,
+            key: execution.call.key,
+            principal: execution.call.principal.clone(),
+            digest: execution.call.digest,
             id: execution.id,
             lent,
             endorsed: endorsed.cloned().unwrap_or_default(),
@@ -153,7 +153,7 @@ impl Executor {
     }
 
     fn known_stores(&self, execution: &Execution) -> Vec<Option<Known>> {
-        let declared = execution.program.checked.stores.iter();
+        let declared = execution.call.program.checked.stores.iter();
         let known = declared.map(|declared| {
             let store = self.stores.store_called(&declared.name)?;
             let capabilities = self.stores.all[store].capabilities().clone();
@@ -236,9 +236,10 @@ impl Executor {
         }
         execution.time = after.time;
         execution.wait_set = after.wait_set;
-        execution.recorded.merge(Recorded::from_queues(&execution.plan, after.recorded));
+        execution.recorded.merge(Recorded::from_queues(&execution.call.plan, after.recorded));
         execution.result = after.result.or(execution.result.take());
-        if let (Some(site), Some(read)) = (execution.plan.phases[index].store, after.endorsed) {
+        if let (Some(site), Some(read)) = (execution.call.plan.phases[index].store, after.endorsed)
+        {
             execution.endorsed.insert(site, read);
         }
         execution.satisfied.extend(after.satisfied);

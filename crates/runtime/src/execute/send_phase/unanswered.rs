@@ -31,8 +31,8 @@ impl Executor {
             // The commit witness of the phase says whether the phase has committed.
             return Err(Error::Store(StoreError::Unknown { store: name, id: execution.id }));
         }
-        let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
-        if execution.plan.phases[index].mode == Mode::Read && !is_isolated {
+        let is_isolated = execution.call.plan.isolated && execution.call.plan.phases.len() > 1;
+        if execution.call.plan.phases[index].mode == Mode::Read && !is_isolated {
             // It makes no difference whether it has read.
             return Err(Error::Store(StoreError::Conflict));
         }
@@ -43,7 +43,7 @@ impl Executor {
         let Some(is_committed) = is_committed else {
             return Err(Error::Unknown { store: name, id: Some(lent) });
         };
-        if is_isolated && execution.plan.first_write.is_none_or(|first| index < first) {
+        if is_isolated && execution.call.plan.first_write.is_none_or(|first| index < first) {
             // It has read in isolation, and the values that it read are not known.
             execution.left.maybe.insert(store);
             return Ok(Step::StartOver);
@@ -97,8 +97,8 @@ impl Executor {
         execution.left = left;
         let Some((intent, _)) = found else {
             // It needed no intent, or others have finished it. The values it recorded are not known.
-            let is_last = index + 1 == execution.plan.phases.len();
-            if execution.plan.result.is_some() || !is_last {
+            let is_last = index + 1 == execution.call.plan.phases.len();
+            if execution.call.plan.result.is_some() || !is_last {
                 return Err(Error::ResultGone { id: Some(id) });
             }
             execution.writes_at(store);
@@ -108,8 +108,10 @@ impl Executor {
         execution.writes_at(store);
         execution.time = intent.time;
         execution.wait_set.join(&intent.wait_set);
-        let recorded =
-            crate::interpreter::machine::Recorded::from_queues(&execution.plan, intent.recorded);
+        let recorded = crate::interpreter::machine::Recorded::from_queues(
+            &execution.call.plan,
+            intent.recorded,
+        );
         execution.recorded.merge(recorded);
         execution.begins(Begun { id, first: index, intent: place });
         execution.left.intent = Some(store);
