@@ -1,4 +1,33 @@
 //! One attempt at a phase: its first questions to the store, its run, and its commit.
+//!
+//! A phase that visits no store only computes. Any other attempt
+//!
+//! 1. learns pinned answers, if every process that runs the phase must compute from the same ones
+//!    (`pinned_reads`);
+//! 2. goes to the worker beside the store, if there is one (`send_phase`): the rest then happens there;
+//! 3. begins a transaction of the store, at a replica that has seen the state of the session; or goes on in
+//!    the one that has read before the first commit (`prefetch`);
+//! 4. runs the machine. Its first batch of reads is sent with the questions of the attempt (`preflight`), so
+//!    that together they take one round trip;
+//! 5. judges the answers ([`Executor::judge`]): they can end the attempt before it has written anything;
+//! 6. commits (`commit`).
+//!
+//! A [`Visit`] holds the facts of one attempt, a [`Step`] is its end.
+//!
+//! # Example
+//!
+//! A helper attempts the phase of (7,41) at `feed`. It sends one batch:
+//!
+//! ```text
+//!   the witness of (9,5), the floor of 9     must this transaction wait for (9,5)?
+//!   the witness of (7,41)                    has another process run this phase?
+//!   the floor of 7                           is (7,41) over?
+//!   customer.feed                            the first read of the program
+//! ```
+//!
+//! If the witness of (7,41) is there, it holds the values that the phase has recorded, and the attempt takes
+//! them over without running the phase. If the floor of origin 7 is at 41 or above, the transaction is over.
+//! The guards of the commit ask the same once more: no witness of (7,41), and a floor below 41.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -17,10 +46,11 @@ use crate::api::error::Error;
 use crate::execute::Executor;
 use crate::execute::bookkeeping::leaves_nothing;
 use crate::execute::commit::Uncommitted;
+use crate::execute::control::Control;
 use crate::execute::drive::session_of;
 use crate::execute::early_prefetch::alongside;
 use crate::execute::execution::Execution;
-use crate::execute::phase::{Control, Tries};
+use crate::execute::phase::Tries;
 use crate::execute::preflight::{Question, called_read};
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};

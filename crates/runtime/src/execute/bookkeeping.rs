@@ -1,4 +1,36 @@
 //! The records that a phase leaves beside its writes: intent, commit witness and witness rows.
+//!
+//! They depend on the [`Role`] of the phase:
+//!
+//! | role | phase | records | guards |
+//! | --- | --- | --- | --- |
+//! | `Plain` | the only one that writes, or one that follows all writes | none of its own | none |
+//! | `Reader` | reads before an `isolated` transaction writes | read witnesses | no fence, and the floor is below |
+//! | `First` | decides a transaction with more to write | intent, and rows on the objects written | no fence, and the floor is below |
+//! | `Later` | follows the first one | commit witness, and rows on the objects written | no commit witness, and the floor is below |
+//!
+//! A plain phase that leaves a row under its own id has the guards of a first one.
+//!
+//! A first phase also leaves a commit witness if its store has replicas that can lag, or if the transaction is
+//! `isolated`. Any role passes on the rows of other transactions that this one has met: a reader of its writes
+//! must find, at every store, the writes that they depend on.
+//!
+//! The [`Draft`] collects all of it, in this order: [`Executor::meet`] joins the rows that the phase has met
+//! into the wait set, [`Executor::leave_rows`] adds rows, and [`Executor::leave_records`] adds intent, witness
+//! and guards. The forms of the records stand in `protocol/`.
+//!
+//! # Example
+//!
+//! (7,41) writes the item at `shop`, on which there is a row of (9,5) that names `feed` and `log`. (7,41) goes
+//! to `feed` next and never to `log`.
+//!
+//! ```text
+//!   found     (9,5) is awaited at feed
+//!   left      a row (7,41) on the item, for feed
+//!             a row (9,5) on the item, for log, unless every replica of log is known to have (9,5)
+//! ```
+//!
+//! A later reader of the item that visits `log` waits there for (9,5), although it has met only (7,41).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,42 @@
 //! The end of an attempt: the records sent with the phase's writes, and the commit.
+//!
+//! [`Executor::commit_phase`] goes on when the code of the phase has run:
+//!
+//! 1. the role of the phase follows from its writes and from the progress of the transaction (`bookkeeping`);
+//! 2. answers that every process must share are pinned first (`pinned_reads`);
+//! 3. the records are drafted: rows, intent, commit witness, and the record of the call's key;
+//! 4. the first commit is refused if a later phase would have to wait for a parked transaction, or for one that
+//!    has to visit a store that is away (`parked`);
+//! 5. the next phase may read now, so that its answers travel with this commit (`prefetch`);
+//! 6. the caller can give the call up until here. Then the writes, the records and the guards are sent as one
+//!    commit of the store;
+//! 7. once the commit has taken effect, the execution and the knowledge of this process are brought up to date
+//!    ([`Executor::take_effect`]). If the commit is a part of the application's own transaction, it is held
+//!    until that one has ended.
+//!
+//! A phase that only reads and has met no row takes a shorter way with the same result
+//! ([`Executor::commit_read`]).
+//!
+//! # A lost answer
+//!
+//! A commit that was sent never counts as not sent: at the deadline it goes on in the background. If its answer
+//! is lost, the store is asked for the outcome by the id that was sent with it (`lost_answer`). A later phase
+//! needs no such question: its next attempt finds its commit witness, or is guarded by its absence.
+//!
+//! # Example
+//!
+//! The two commits of `order`, called as (7,41):
+//!
+//! ```text
+//!   at shop   writes    item.stock = 2
+//!             records   intent (7,41), row (7,41) on the item
+//!             guards    no fence of origin 7; its floor is below 41
+//!             id        (7,41), if shop can lose answers
+//!
+//!   at feed   writes    customer.feed.append(item)
+//!             records   commit witness (7,41)
+//!             guards    the floor of origin 7 is below 41; no commit witness (7,41)
+//! ```
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,10 +51,11 @@ use crate::api::error::Error;
 use crate::execute::Executor;
 use crate::execute::attempt::{Step, Visit};
 use crate::execute::bookkeeping::{Draft, intent_store, role};
+use crate::execute::control::Control;
 use crate::execute::early_prefetch::EarlyPrefetch;
 use crate::execute::execution::{Begun, Execution};
 use crate::execute::host::HeldCommit;
-use crate::execute::phase::{Control, Tries};
+use crate::execute::phase::Tries;
 use crate::in_flight::table::Left;
 use crate::interpreter::machine::Finished;
 use crate::mutants::Mutant;

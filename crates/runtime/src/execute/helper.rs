@@ -1,4 +1,38 @@
 //! Finishing transactions that other processes have begun.
+//!
+//! A transaction that has begun is finished by whichever process comes first: a transaction that waits for it,
+//! a sweep, or the task of its own origin after an error. [`Executor::help`] fetches the intent, from whichever
+//! replica has it, rebuilds the execution, and runs the phases after the first one (`phase`). A phase that has
+//! taken effect already is found by its commit witness, and its recorded values are taken over.
+//!
+//! No lock is needed. Several helpers compute the same from the same intent, and the guards of each commit let
+//! one of them through. Within one process, a second helper of the same transaction finds it
+//! [`Busy`](Helped::Busy), which saves work.
+//!
+//! # Chains
+//!
+//! A helper can meet a transaction for which it has to wait, and then helps that one. The chain names the
+//! transactions that wait, each because of the next. A transaction of the chain is never waited for in turn:
+//! that wait would never end. The chain has at most `HELP_DEPTH_MAX` members.
+//!
+//! # Example
+//!
+//! (9,5) has committed at `shop`, and its process has stopped. (7,41) waits for it at `feed`.
+//!
+//! ```text
+//!   (7,41)   help_after has passed: help (9,5), chain [(7,41)]
+//!            reads at shop: the intent of (9,5), the floor of origin 9 (below 5), no mark that it is parked
+//!            runs the phase of (9,5) at feed as a helper; it would have to wait for (7,41), which is in
+//!            the chain, and so does not
+//!            commits with the witness (9,5), under the guards: no witness (9,5), the floor is below 5
+//!   (7,41)   its next attempt finds the witness (9,5) and goes on
+//! ```
+//!
+//! # Other ends
+//!
+//! If the intent is not found, the transaction has not begun, or its store does not have the intent yet. A
+//! reader of an `isolated` transaction that has not begun can be aborted: a witness says that it never commits.
+//! If the intent has a mark, the transaction is parked, and only an operator has it tried again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +49,9 @@ use mingle_store::{
 use crate::api::error::Error;
 use crate::api::settings::HELP_DEPTH_MAX;
 use crate::execute::Executor;
+use crate::execute::control::Control;
 use crate::execute::execution::{Execution, Runner};
-use crate::execute::phase::{Control, PhaseEnd};
+use crate::execute::phase::PhaseEnd;
 use crate::in_flight::table::Left;
 use crate::mutants::Mutant;
 use crate::observe::stats::Counted;

@@ -3,7 +3,7 @@
 //! The first commit that writes leaves a record under the key, in the same transaction of its
 //! store, on condition that there is none. A repeated call first looks for that record at every
 //! store that the transaction may write, and is answered from it; it also finishes the parts that
-//! are missing at other stores. The record stays until [`Runtime::forget_keys`].
+//! are missing at other stores. The record stays until [`Runtime::forget_keys`](crate::Runtime::forget_keys).
 //!
 //! The guarantee is as strong as the store's guards. Where a store has one copy, or its
 //! replicas agree ([`mingle_store::Once::Serial`]), a call takes effect once, even if several

@@ -2,7 +2,7 @@
 //!
 //! - `transaction` runs the phases of a call in order, `phase` repeats one phase until it has committed,
 //!   `attempt` runs the phase once, and `commit` commits it; `execution` is the state that they share;
-//! - `preflight` asks the store for what must be known before the phase runs, `drive` feeds the machine with
+//! - `preflight` asks the store for the facts that must be known before the phase runs, `drive` feeds the machine with
 //!   answers, and `turns` lets other tasks run while it computes;
 //! - `bookkeeping` decides which records travel with the writes; `deferred_witness` leaves one of them out;
 //! - `prefetch` and `early_prefetch` read for the next phase before the first commit; `pinned_reads` stores
@@ -16,6 +16,7 @@
 pub(crate) mod attempt;
 pub(crate) mod bookkeeping;
 pub(crate) mod commit;
+pub(crate) mod control;
 mod deferred_witness;
 pub(crate) mod drive;
 pub(crate) mod early_prefetch;

@@ -1,4 +1,31 @@
 //! One phase until it has committed: conflicts, waiting for others, stores that are away.
+//!
+//! A phase is attempted again and again (`attempt`), up to the deadline of its call. [`Tries`] holds the facts
+//! that its attempts have learned, so each attempt asks for more than the one before it. The next step follows
+//! from the end of an attempt:
+//!
+//! | end of the attempt | next |
+//! | --- | --- |
+//! | committed, or another process has run the phase | the phase has ended |
+//! | over: its transaction was finished and cleaned up | the transaction ends |
+//! | starts over: an answer it has built on has changed | the transaction starts over |
+//! | must wait for other transactions | a pause; after `help_after`, this process finishes them itself |
+//! | conflict | a pause, and then it also looks for its own commit witness and for a fence |
+//! | witness rows that it had not met | the next attempt at once, with these rows |
+//! | the replica lacks a state that the session has seen | a pause; a phase that only reads goes to the replica of the last writer |
+//! | the store is away, or its answer was lost | until the transaction has begun, the call fails; then a pause, and another replica if any will do |
+//! | refused, or a value is too large | until the transaction has begun, the call fails; then the transaction is parked |
+//!
+//! # Example
+//!
+//! The phase of transaction (7,41) at `feed` finds in its wait set that (9,5) must be there first.
+//!
+//! ```text
+//!   attempt 1   asks for the commit witness of (9,5) and the floor of origin 9: neither is there ── waits
+//!   attempt 2   the same; (9,5) was awaited for 500 ms ── this process finishes (9,5)
+//!   attempt 3   the witness of (9,5) is there; the commit meets a conflict
+//!   attempt 4   also asks for the witness of (7,41): no other process has run the phase ── committed
+//! ```
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -8,11 +35,12 @@ use mingle_model::{Name, TransactionId, WitnessRow};
 use mingle_store::{Once, StoreError};
 use tracing::{Instrument as _, debug_span, field};
 
-use crate::api::call::{PhaseReport, Shared};
+use crate::api::call::PhaseReport;
 use crate::api::error::Error;
 use crate::api::watch::Event;
 use crate::execute::Executor;
 use crate::execute::attempt::Step;
+use crate::execute::control::Control;
 use crate::execute::execution::Execution;
 use crate::execute::helper::Helper;
 use crate::execute::prefetch::{Kept, Prefetched};
@@ -20,53 +48,6 @@ use crate::mutants::Mutant;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
 use crate::protocol::wait_set::Awaited;
-use crate::stores::deadline::Doing;
-
-/// The caller of a phase, if it has one, and the time that the phase may take.
-pub(crate) struct Control<'a> {
-    /// The caller, which may go away; none for a helper.
-    pub(crate) shared: Option<&'a Shared>,
-    /// The time at which it gives up.
-    pub(crate) deadline: Duration,
-    /// The time that it may take up to the deadline.
-    pub(crate) patience: Duration,
-    /// The current activity of the attempt.
-    pub(crate) doing: Doing,
-    /// True if the deadline also ends computation: a caller then gets an answer, or nothing was begun.
-    pub(crate) ends_computation: bool,
-}
-
-impl<'a> Control<'a> {
-    /// Creates the control for a phase that runs for a caller.
-    pub(crate) fn of_caller(shared: &'a Shared, deadline: Duration, patience: Duration) -> Self {
-        Self {
-            shared: Some(shared),
-            deadline,
-            patience,
-            doing: Doing::default(),
-            ends_computation: true,
-        }
-    }
-
-    /// Creates the control for a phase without a caller, whose deadline ends computation if `ends_computation` is set.
-    pub(crate) fn without_caller(
-        deadline: Duration,
-        patience: Duration,
-        ends_computation: bool,
-    ) -> Self {
-        Self { shared: None, deadline, patience, doing: Doing::default(), ends_computation }
-    }
-
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        if let Some(shared) = self.shared {
-            shared.tell(event);
-        }
-    }
-
-    pub(crate) fn tell_retries(&self, phase: usize, attempts: u32, error: &StoreError) {
-        self.tell(|| Event::Retries { phase, attempts, reason: error.to_string() });
-    }
-}
 
 /// The result of running a phase.
 pub(crate) enum PhaseEnd {

@@ -1,4 +1,40 @@
 //! One transaction, from its first phase to its last.
+//!
+//! [`Executor::run`] serves one call. Each round of its loop
+//!
+//! 1. looks for the answer of an earlier call with the same key (`idempotency`);
+//! 2. checks that the caller may call the transaction, and that no store is away that it has to visit;
+//! 3. creates an [`Execution`] with a time of day and a seed of its own, and with the wait set of the session;
+//! 4. runs all phases in one transaction, if their stores share an engine (`single_engine`), and otherwise
+//!    phase by phase (`phase`);
+//! 5. stores in the session the transactions that this one has met;
+//! 6. hands the records that it leaves to clean-up, or, if it is open, to a task that finishes it (`helper`).
+//!
+//! A round ends with a report, with an error, or by starting over: an answer on which it has built has changed,
+//! and nothing was written. Then the next round begins after a pause.
+//!
+//! # The first commit
+//!
+//! Until the first commit, an error or a deadline ends the call, and nothing is left behind. The first commit
+//! decides: from then on the call has its whole time once more, and an error of a later phase is
+//! [`Error::Incomplete`], which names the stores that have committed and those that follow.
+//!
+//! # Example
+//!
+//! `order` takes an item from stock at `shop` and appends it to a feed at `feed`; the caller waits for `shop`
+//! alone (`until`). Another call changes the item between the read and the commit.
+//!
+//! ```text
+//!   round 1   execution, undecided
+//!             phase 0 at shop: attempt 1 ── conflict
+//!                              attempt 2 ── committed: begun as (7,41)
+//!             the caller is answered; its session waits for (7,41) at feed
+//!             phase 1 at feed: attempt 1 ── committed
+//!             (7,41) is over, and its records go to clean-up
+//! ```
+//!
+//! If `feed` were away for longer than the call may take, the phase at `feed` would fail, and the task of the
+//! helper would try it again and again.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -14,8 +50,9 @@ use crate::api::call::{Call, CallReport, Shared};
 use crate::api::error::Error;
 use crate::api::watch::Event;
 use crate::execute::Executor;
+use crate::execute::control::Control;
 use crate::execute::execution::{Execution, Invocation};
-use crate::execute::phase::{Control, PhaseEnd};
+use crate::execute::phase::PhaseEnd;
 use crate::execute::single_engine::SingleEngineEnd;
 use crate::mutants::Mutant;
 use crate::observe::metrics;

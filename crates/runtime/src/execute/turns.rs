@@ -12,7 +12,7 @@ use mingle_store::Turn;
 use crate::api::call::Shared;
 use crate::api::error::Error;
 use crate::execute::Executor;
-use crate::execute::phase::Control;
+use crate::execute::control::Control;
 use crate::interpreter::machine::{Machine, Need};
 use crate::stores::deadline::Doing;
 

@@ -30,9 +30,10 @@ use crate::api::settings::{ASKED_AT_ONCE_MAX, HOSTED_ATTEMPTS_MAX, LOOKS_BEFORE_
 use crate::api::watch::Event;
 use crate::execute::Executor;
 use crate::execute::attempt::Step;
+use crate::execute::control::Control;
 use crate::execute::execution::Execution;
 use crate::execute::host::{HeldCommit, HostTransaction};
-use crate::execute::phase::{Control, Tries};
+use crate::execute::phase::Tries;
 use crate::execute::transaction::{Progress, Run};
 use crate::in_flight::table::Left;
 use crate::observe::metrics;

@@ -1,4 +1,13 @@
 //! The records that a transaction keeps at its stores so that another process can finish it.
+//!
+//! - [`Intent`]: left with the first write, deleted last. It holds all that the later phases need;
+//! - [`Witness`]: left with the write of each later phase, which it proves, with the values that the phase has
+//!   recorded for the phases after it;
+//! - [`PinnedAnswers`]: the answers from which every process computes a phase, where its store counts one of
+//!   several copies.
+//!
+//! A record begins with the number of its format. One that is longer than a store takes at once is cut into
+//! parts: the key of a part ends with its number, and the first part begins with their count.
 
 use std::fmt;
 use std::sync::Arc;

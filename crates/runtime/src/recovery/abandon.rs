@@ -1,4 +1,4 @@
-//! Parked transactions in the hands of an operator, who tries them again or ends them.
+//! Parked transactions in the hands of an operator: trying them again, or ending them.
 //!
 //! `execute/parked` parks a transaction. An operator tries it again once the cause is removed, or
 //! abandons it: its first parts stay, the others count as done but never run, and a permanent record

@@ -13,7 +13,7 @@ use crate::in_flight::InFlight;
 use crate::recovery::dead_origins::Watched;
 use crate::stores::Stores;
 
-/// Finishes and cleans up what origins have left that are gone, and serves an operator.
+/// Finishes and cleans up the transactions of origins that are gone, and serves an operator.
 pub(crate) struct Recovery {
     pub(crate) stores: Arc<Stores>,
     pub(crate) in_flight: Arc<InFlight>,

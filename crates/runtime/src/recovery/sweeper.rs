@@ -49,7 +49,7 @@ impl Recovery {
         self.sweep_now(assumes_dead, false).await.map_err(Error::Store)
     }
 
-    /// Sweeps as [`Runtime::sweep`] without waiting for leases, and tries parked transactions once
+    /// Sweeps as [`Runtime::sweep`](crate::Runtime::sweep) without waiting for leases, and tries parked transactions once
     /// more, this runtime's own as well.
     pub(crate) async fn recover_all(&self) -> Result<Swept, Error> {
         let mut swept = self.sweep_now(true, true).await.map_err(Error::Store)?;

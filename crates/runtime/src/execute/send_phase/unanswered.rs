@@ -13,8 +13,9 @@ use mingle_store::{Outcome, StoreError};
 use crate::api::error::Error;
 use crate::execute::Executor;
 use crate::execute::attempt::Step;
+use crate::execute::control::Control;
 use crate::execute::execution::{Begun, Execution};
-use crate::execute::phase::{Control, Tries};
+use crate::execute::phase::Tries;
 
 impl Executor {
     /// Continues after an attempt whose outcome the worker does not report.
