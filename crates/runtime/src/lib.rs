@@ -6,32 +6,23 @@
 //! once, whichever process runs it. *Witness rows* on the written objects tell other transactions at
 //! which stores to wait for this one.
 //!
-//! The path of one call: [`runtime`] takes the call, `transaction` runs its phases in order, `phase`
-//! repeats one phase until it has committed, `attempt` runs the phase once, and `conclude` commits it.
-//! `ahead` reads for the next phase before the first commit, and `early` while the phase before it runs;
-//! `owed` raises a floor instead of writing commit witnesses; `turns` lets other tasks run while a phase
-//! computes.
+//! The path of one call: [`runtime`] takes the call, `execute/transaction` runs its phases in order,
+//! `execute/phase` repeats one phase until it has committed, `execute/attempt` runs the phase once, and
+//! `execute/commit` commits it.
 //!
-//! - [`machine`]: the interpreter of one phase; it computes, and asks for the reads it needs;
-//! - [`overlay`]: the transaction's own writes, through which its reads see them;
-//! - [`call`]: calls and reports, and the state that a caller shares with its task;
-//! - [`inside`]: calls whose first writing phase is a part of the application's own transaction;
-//! - [`beside`]: phases that run whole beside a distant store, and the workers that run them there;
-//! - `bounded`: deadlines of requests to stores; `circuit`: stores that are away;
-//! - `keyed`: calls that may be made again; [`watch`]: the events of a call while it runs;
-//! - [`session`]: the state that a client's transactions must not lose sight of, and its token;
-//! - [`worklist`]: the transactions to wait for, and the stores at which to wait;
-//! - [`intent`]: the records with which another process can finish a transaction;
-//! - [`help`]: finishing transactions that other processes have begun;
-//! - `parked`: transactions that cannot be finished for now, and those that an operator has ended;
-//! - `cleaner`: deleting the records of finished transactions; [`sweep`]: cleaning up after origins that
-//!   are gone;
-//! - [`survey`]: an operator's view of a runtime and of its stores;
-//! - `places`: how stores and replicas have answered;
-//! - [`stats`]: counts of events; [`metrics`]: figures for a metrics recorder;
-//! - [`error`]: the ways in which a call can end without a result;
-//! - [`planted`]: faults that are planted to test that the checkers find them;
-//! - [`tokio_world`]: the real clock, and tokio's tasks.
+//! The folders, from the lowest to the highest; none imports a higher one:
+//!
+//! - `protocol`: the records of a transaction and the wait set, without I/O;
+//! - `api`: the types that a caller sees: calls, sessions, settings, errors, events;
+//! - `interpreter`: the machine that runs a phase's instructions, without I/O;
+//! - `observe`: counts of events, and figures for a metrics recorder;
+//! - `stores`: the program's stores, and all that this process has learned of them;
+//! - `in_flight`: the transactions that this process has begun, until their records are removed;
+//! - `execute`: transactions, phases, attempts, commits, and helping other transactions;
+//! - `host_transaction`: calls whose first writing phase is a part of the application's own transaction;
+//! - `remote_phase`: the worker that runs phases for other processes, beside a distant store;
+//! - `recovery`: cleaning up after origins that are gone, and an operator's view and means;
+//! - [`runtime`]: the facade, a program over its stores.
 //!
 //! # Example: one transaction over two stores
 //!
@@ -58,10 +49,10 @@
 //!   process can finish the transaction from its intent.
 //! - The row on the item names `feed`. A transaction that reads or overwrites the item and then visits
 //!   `feed` waits there for (7,41). If that takes longer than `help_after`, it runs the second phase
-//!   itself ([`help`]). Otherwise [`sweep`] does so once origin 7 has shown no sign of life for a lease.
+//!   itself (`execute/helper`). Otherwise [`sweep`] does so once origin 7 has shown no sign of life for a lease.
 //! - The commit (b) has two guards as well: no commit witness (7,41), and a floor below 41. If this
 //!   process and a helper both run the phase, the second commit is refused. An attempt that goes on from
-//!   reads made ahead (`ahead`) needs no guard on the witness: its store counts one of several copies.
+//!   reads made ahead (`execute/prefetch`) needs no guard on the witness: its store counts one of several copies.
 //! - The append leaves no row on the customer. It would if a replica of `shop` could lag behind the
 //!   others: the row would then name `shop`.
 //! - The clean-up (c) raises the floor of origin 7 at each store before it deletes anything there, and
@@ -72,68 +63,60 @@
 //! answers that it has committed, or ensures that it never will. If the answer to (b) is lost, the phase
 //! runs again under the same guards.
 
-mod ahead;
-mod asked;
-mod attempt;
-mod behind;
-pub mod beside;
-mod bounded;
-pub mod call;
-mod circuit;
-mod cleaner;
-mod conclude;
-mod drive;
-mod early;
-pub mod error;
-mod fixed;
-pub mod help;
-pub mod inside;
-pub mod intent;
-mod keyed;
-mod known;
-mod lease;
-mod leave;
-pub mod limits;
-pub mod loss;
-pub mod machine;
-pub mod metrics;
-pub mod overlay;
-mod owed;
-mod own;
-mod parked;
-mod phase;
-mod places;
+mod api;
+mod execute;
+pub mod host_transaction;
+mod in_flight;
+mod interpreter;
 #[doc(hidden)]
-pub mod planted;
-mod principal;
-mod records;
+pub mod mutants;
+mod observe;
+mod protocol;
+mod recovery;
+pub mod remote_phase;
 pub mod runtime;
-pub mod session;
-pub mod stats;
-pub mod survey;
-pub mod sweep;
-mod through;
+mod stores;
 pub mod tokio_world;
-mod transaction;
-mod turns;
-mod unheard;
-mod united;
-pub mod watch;
-pub mod worklist;
 
-pub use beside::Beside;
-pub use call::{Call, CallReport, PhaseReport};
-pub use circuit::Away;
-pub use error::Error;
-pub use inside::Inside;
-pub use keyed::CallKey;
-pub use limits::Settings;
-pub use loss::Loss;
-pub use parked::Abandoned;
-pub use places::Answered;
+pub use api::call::{Call, CallReport, PhaseReport};
+pub use api::error::Error;
+pub use api::session::{Session, SessionKey, SessionScope, TokenError};
+pub use api::settings as limits;
+pub use api::settings::Settings;
+pub use api::watch::{Event, Watcher};
+pub use api::{call, error, session, watch};
+pub use host_transaction as inside;
+pub use host_transaction::Inside;
+pub use interpreter::{machine, write_buffer};
+pub use observe::{metrics, stats};
+pub use protocol::call_key::CallKey;
+pub use protocol::{intent, wait_set};
+pub use recovery::abandon::Abandoned;
+pub use recovery::survey::{
+    self, Backlog, Found, Holdings, Place, Process, Survey, Unfinished, Unreachable,
+};
+pub use recovery::sweeper as sweep;
+pub use recovery::sweeper::Swept;
+pub use remote_phase as beside;
+pub use remote_phase::Beside;
 pub use runtime::Runtime;
-pub use session::{Session, SessionKey, SessionScope, TokenError};
-pub use survey::{Backlog, Found, Holdings, Place, Process, Survey, Unfinished, Unreachable};
-pub use sweep::Swept;
+pub use stores::answers::Answered;
+pub use stores::availability::Away;
+pub use stores::lost_replicas as loss;
+pub use stores::lost_replicas::Loss;
 pub use tokio_world::TokioWorld;
-pub use watch::{Event, Watcher};
+
+/// The wait set under its earlier name.
+pub mod worklist {
+    pub use crate::protocol::wait_set::{Awaited, WaitSet as Worklist};
+}
+
+/// The write buffer under its earlier name.
+pub mod overlay {
+    pub use crate::interpreter::write_buffer::{FieldView, FieldWrites, WriteBuffer as Overlay};
+}
+
+#[doc(hidden)]
+pub mod planted {
+    pub use crate::mutants::Mutant as Planted;
+}

@@ -13,7 +13,7 @@ pub struct Crate {
 /// under test. This code is not itself tested for mistakes.
 pub const FOR_TESTS: [&str; 5] = [
     "crates/lang/src/generate/",
-    "crates/runtime/src/planted.rs",
+    "crates/runtime/src/mutants.rs",
     "crates/geo/src/flaw.rs",
     "crates/store/src/conformance/",
     "crates/store/src/test_world.rs",

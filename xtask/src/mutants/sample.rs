@@ -200,8 +200,8 @@ mod tests {
             assert!(root().join(part).exists(), "{part}");
         }
         let mistakes = Mistakes::of("crates/runtime").expect("it is read");
-        assert!(mistakes.all.iter().all(|mistake| !mistake.file.ends_with("planted.rs")));
-        assert!(mistakes.texts.contains_key("crates/runtime/src/planted.rs"));
+        assert!(mistakes.all.iter().all(|mistake| !mistake.file.ends_with("mutants.rs")));
+        assert!(mistakes.texts.contains_key("crates/runtime/src/mutants.rs"));
     }
 
     #[test]

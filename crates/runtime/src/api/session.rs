@@ -1,0 +1,313 @@
+//! Sessions: the stamps and waits that a client's transactions must respect (the technical report,
+//! §4).
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, Mac};
+use mingle_model::{Name, Stamp, TransactionId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::api::settings::TOKEN_BYTES_MAX;
+use crate::protocol::wait_set::WaitSet;
+
+/// A client's session with all that it has seen. Clones are the same session: its calls may run
+/// side by side, and each call builds on all that earlier calls have seen.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_runtime::session::{Session, SessionKey};
+///
+/// let key = SessionKey::new([7; 32]);
+/// let session = Session::at("r2");
+/// let token = session.token(&key);
+/// let resumed = Session::from_token(&key, &token).unwrap();
+/// assert_eq!(resumed.replica().as_deref(), Some("r2"));
+/// assert!(Session::from_token(&SessionKey::new([8; 32]), &token).is_err());
+/// ```
+#[derive(Clone, Default)]
+pub struct Session(Arc<Mutex<State>>);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    replica: Option<Name>,
+    wait_set: WaitSet,
+}
+
+/// The key that signs tokens, so that a client cannot forge one. All servers that accept each
+/// other's tokens use the same key.
+#[derive(Clone)]
+pub struct SessionKey {
+    key: [u8; 32],
+    scope: SessionScope,
+}
+
+/// The scope to which sessions belong. A session names stores, replicas and transactions, which
+/// mean something else, or nothing, to another program or over other stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionScope {
+    program: [u8; DIGEST_BYTES],
+    binding: [u8; DIGEST_BYTES],
+}
+
+impl SessionScope {
+    /// Returns the scope of a program's declarations and of the places of its data, each as a text.
+    pub fn of(program: &str, binding: &str) -> Self {
+        let digest = |text: &str| {
+            let mut digest = [0; DIGEST_BYTES];
+            digest.copy_from_slice(&Sha256::digest(text)[..DIGEST_BYTES]);
+            digest
+        };
+        Self { program: digest(program), binding: digest(binding) }
+    }
+
+    fn bytes(&self) -> [u8; SCOPE_BYTES] {
+        let mut bytes = [0; SCOPE_BYTES];
+        let (program, binding) = bytes.split_at_mut(DIGEST_BYTES);
+        program.copy_from_slice(&self.program);
+        binding.copy_from_slice(&self.binding);
+        bytes
+    }
+}
+
+impl SessionKey {
+    /// Creates a key from these bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self { key: bytes, scope: SessionScope::default() }
+    }
+
+    /// Returns the same key for the sessions of one program over its stores: it refuses other
+    /// tokens.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_runtime::session::{Session, SessionKey, SessionScope};
+    /// use mingle_runtime::TokenError;
+    ///
+    /// let key = |binding| SessionKey::new([7; 32]).in_scope(SessionScope::of("shop", binding));
+    /// let token = Session::default().token(&key("here"));
+    /// assert!(Session::from_token(&key("here"), &token).is_ok());
+    /// assert_eq!(Session::from_token(&key("there"), &token), Err(TokenError::Binding));
+    /// ```
+    #[must_use]
+    pub fn in_scope(self, scope: SessionScope) -> Self {
+        Self { scope, ..self }
+    }
+
+    fn mac(&self, bytes: &[u8]) -> Hmac<Sha256> {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any size");
+        mac.update(bytes);
+        mac
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionKey(..)")
+    }
+}
+
+/// The reason why a token was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenError {
+    /// The token is longer than any that was ever given out.
+    TooLong(usize),
+    /// The text is no token, or only a part of one.
+    Malformed,
+    /// The token was signed with another key, or changed.
+    Signature,
+    /// The token has a version that this library does not know.
+    Version(u8),
+    /// The token belongs to a program that declares other data.
+    Program,
+    /// The token belongs to other stores.
+    Binding,
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(length) => write!(
+                f,
+                "a session token has at most {TOKEN_BYTES_MAX} characters, this one has {length}"
+            ),
+            Self::Malformed => f.write_str("this is no session token"),
+            Self::Signature => {
+                f.write_str("the session token was signed with another key, or changed since")
+            }
+            Self::Version(version) => {
+                write!(f, "the session token is of version {version}, expected {VERSION}")
+            }
+            Self::Program => f.write_str(
+                "the session token is of another program: one that declares other stores or objects",
+            ),
+            Self::Binding => f.write_str(
+                "the session token is of another binding: the same program over other stores",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TokenError {}
+
+const VERSION: u8 = 2;
+const SIGNATURE_BYTES: usize = 32;
+const DIGEST_BYTES: usize = 16;
+const SCOPE_BYTES: usize = 2 * DIGEST_BYTES;
+
+impl Session {
+    /// Creates a session that stays at this replica, in every store that has one of that name.
+    pub fn at(replica: impl Into<Name>) -> Self {
+        let state = State { replica: Some(replica.into()), wait_set: WaitSet::default() };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the replica at which the session stays, if any.
+    pub fn replica(&self) -> Option<Name> {
+        self.state().replica.clone()
+    }
+
+    /// Moves to another replica. There the session sees all that it has seen before, or waits.
+    pub fn move_to(&self, replica: impl Into<Name>) {
+        self.state().replica = Some(replica.into());
+    }
+
+    /// Returns the session as text, which a client may keep: versioned, signed and bounded in
+    /// length. It belongs to the scope of the key.
+    ///
+    /// # Panics
+    ///
+    /// Never: the size of a session is bounded before it gets here.
+    pub fn token(&self, key: &SessionKey) -> String {
+        let state = self.state().clone();
+        let mut head = vec![VERSION];
+        head.extend_from_slice(&key.scope.bytes());
+        let mut bytes = postcard::to_extend(&state, head).expect("memory takes it");
+        let signature = key.mac(&bytes).finalize().into_bytes();
+        bytes.extend_from_slice(&signature);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Restores a session from its token.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no token signed with this key, or is of another scope.
+    pub fn from_token(key: &SessionKey, token: &str) -> Result<Self, TokenError> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(TokenError::TooLong(token.len()));
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| TokenError::Malformed)?;
+        let signed = bytes.len().checked_sub(SIGNATURE_BYTES).ok_or(TokenError::Malformed)?;
+        let (payload, signature) = bytes.split_at(signed);
+        key.mac(payload).verify_slice(signature).map_err(|_| TokenError::Signature)?;
+        match payload.split_first() {
+            Some((&VERSION, rest)) => {
+                let state = in_scope(rest, &key.scope)?;
+                let state = postcard::from_bytes(state).map_err(|_| TokenError::Malformed)?;
+                Ok(Self(Arc::new(Mutex::new(state))))
+            }
+            Some((version, _)) => Err(TokenError::Version(*version)),
+            None => Err(TokenError::Malformed),
+        }
+    }
+
+    /// Adds all that `other` has seen. If two requests began from one token, neither is lost.
+    pub fn join(&self, other: &Self) {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return;
+        }
+        let theirs = other.state().clone();
+        self.state().wait_set.join(&theirs.wait_set);
+    }
+
+    /// Forgets the data that the session has seen of a store beyond `visible`. Use it if this data
+    /// will not come, or not soon, since the data center that had it is gone. No lost write is
+    /// repeated. Returns true if the session had seen such data.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_runtime::session::Session;
+    ///
+    /// let session = Session::at("oslo");
+    /// assert!(!session.accept_loss("inboxes", &Default::default()), "it has seen nothing");
+    /// ```
+    pub fn accept_loss(&self, store: &str, visible: &Stamp) -> bool {
+        self.state().wait_set.cut(store, visible)
+    }
+
+    /// Returns the transactions and stamps that the session waits for.
+    pub fn worklist(&self) -> WaitSet {
+        self.state().wait_set.clone()
+    }
+
+    /// True if the session has seen nothing that any store could lack.
+    pub(crate) fn has_seen_nothing(&self) -> bool {
+        self.state().wait_set.is_empty()
+    }
+
+    /// Returns the number of transactions that the session waits for.
+    pub(crate) fn waits(&self) -> usize {
+        self.state().wait_set.len()
+    }
+
+    pub(crate) fn learn(&self, learned: &WaitSet) {
+        self.state().wait_set.join(learned);
+    }
+
+    pub(crate) fn is_over(&self, store: &str, ids: impl IntoIterator<Item = TransactionId>) {
+        let mut state = self.state();
+        for id in ids {
+            state.wait_set.is_over(store, id);
+        }
+    }
+
+    pub(crate) fn is_everywhere(&self, store: &str, everywhere: &Stamp) {
+        self.state().wait_set.is_everywhere(store, everywhere);
+    }
+
+    /// Forgets all stamps. Only a planted fault does that.
+    pub(crate) fn forget_seen(&self) {
+        self.state().wait_set.forget_seen();
+    }
+}
+
+/// Returns the state in a token that belongs to this scope.
+fn in_scope<'t>(payload: &'t [u8], scope: &SessionScope) -> Result<&'t [u8], TokenError> {
+    let (found, state) = payload.split_at_checked(SCOPE_BYTES).ok_or(TokenError::Malformed)?;
+    let (program, binding) = found.split_at(DIGEST_BYTES);
+    if program != scope.program {
+        return Err(TokenError::Program);
+    }
+    if binding != scope.binding {
+        return Err(TokenError::Binding);
+    }
+    Ok(state)
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.state().fmt(f)
+    }
+}
+
+impl PartialEq for Session {
+    fn eq(&self, other: &Self) -> bool {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return true;
+        }
+        let theirs = other.state().clone();
+        *self.state() == theirs
+    }
+}

@@ -1,0 +1,164 @@
+//! The driver of a phase, between the machine that computes it and the store that it visits.
+
+use std::borrow::Cow;
+
+use mingle_model::{Name, Origin, Stamp, TransactionId};
+use mingle_store::{Answer, Data, Read, Session as StoreSession, Transaction};
+
+use crate::api::call::PhaseReport;
+use crate::api::error::Error;
+use crate::execute::Executor;
+use crate::execute::attempt::{Step, Visit};
+use crate::execute::execution::Execution;
+use crate::execute::preflight::Question;
+use crate::execute::turns::Turns;
+use crate::interpreter::machine::{Machine, Need};
+use crate::protocol::intent::PinnedAnswers;
+
+/// The smallest id.
+const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
+
+/// The reads that a phase sends at once.
+struct Asking<'a> {
+    reads: &'a [Read],
+    /// True if the phase needs nothing more of its store.
+    is_last: bool,
+}
+
+impl Visit {
+    /// True if the store may end its transaction with the last reads of the phase: nothing is
+    /// written there, and no answer leads to more reads.
+    fn ends_with_reads(&self) -> bool {
+        let leads_on = |asked: &Question| matches!(asked, Question::OwnWitness);
+        self.leaves_nothing && !self.questions.iter().any(|(_, asked)| leads_on(asked))
+    }
+}
+
+/// Creates the store session for a phase of a transaction.
+pub(crate) fn session_of(
+    execution: &Execution,
+    replica: Option<Name>,
+    after: Stamp,
+) -> StoreSession {
+    StoreSession { replica, after, transaction: Some(execution.call.plan.name.clone()) }
+}
+
+impl Executor {
+    /// Returns the stamp that a replica must have seen before it serves a phase.
+    pub(crate) fn after(
+        &self,
+        execution: &Execution,
+        store: usize,
+        pinned: Option<&Stamp>,
+    ) -> Stamp {
+        let mut after = execution.wait_set.seen_at(self.stores.stamped(store));
+        if let Some(pinned) = pinned {
+            after.join(pinned);
+        }
+        if execution.has_begun() { self.stores.all[store].kept(&after) } else { after }
+    }
+
+    /// Runs the machine to its end, unless an answer stops it.
+    pub(crate) async fn drive(
+        &self,
+        machine: &mut Machine<'_>,
+        pinned: Option<&PinnedAnswers>,
+        visit: &mut Visit,
+        transaction: &mut dyn Transaction,
+        (turns, report): (&mut Turns<'_>, &mut PhaseReport),
+    ) -> Result<Option<Step>, Error> {
+        let mut batch = 0;
+        loop {
+            let mut need = self.compute(machine, turns).await?;
+            let reads = match &mut need {
+                Need::Read(reads) if pinned.is_none() => std::mem::take(reads),
+                _ => Vec::new(),
+            };
+            if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
+                let all = Read::Witnesses { from: FIRST, limit: usize::MAX };
+                visit.questions.push((all, Question::OpenRows));
+            }
+            let mut answers = Vec::new();
+            if !reads.is_empty() || !visit.questions.is_empty() {
+                let is_last = match need {
+                    Need::Read(_) => machine.reads_last(),
+                    Need::Flush(_) => false,
+                    Need::Turn | Need::Done | Need::StartOver => true,
+                };
+                let asking = Asking { reads: &reads, is_last: is_last && visit.ends_with_reads() };
+                let (found, stopped) = self.ask(visit, asking, transaction, report).await?;
+                if stopped.is_some() || visit.taken.is_some() || visit.is_fenced {
+                    return Ok(Some(stopped.unwrap_or(Step::Again)));
+                }
+                answers = found;
+            }
+            match need {
+                Need::Read(_) => {
+                    if let Some(pinned) = pinned {
+                        answers = pinned.answers.get(batch).cloned().unwrap_or_default();
+                    }
+                    batch += 1;
+                    if visit.keeps_answers {
+                        visit.reads.extend(reads);
+                        visit.answers.push(answers.clone());
+                    }
+                    machine.supply(answers)?;
+                }
+                Need::Flush(writes) => {
+                    report.round_trips += 1;
+                    visit.flushed.extend(writes.iter().cloned());
+                    transaction.flush(writes).await.map_err(Error::Store)?;
+                }
+                Need::Turn | Need::Done => return Ok(None),
+                Need::StartOver => return Ok(Some(Step::StartOver)),
+            }
+        }
+    }
+
+    /// Asks the attempt's questions together with reads of the phase, and judges the answers.
+    async fn ask(
+        &self,
+        visit: &mut Visit,
+        Asking { reads, is_last }: Asking<'_>,
+        transaction: &mut dyn Transaction,
+        report: &mut PhaseReport,
+    ) -> Result<(Vec<Data>, Option<Step>), Error> {
+        let asked = std::mem::take(&mut visit.questions);
+        let all: Cow<'_, [Read]> = match &*asked {
+            [] => Cow::Borrowed(reads),
+            asked => asked.iter().map(|(read, _)| read).chain(reads).cloned().collect(),
+        };
+        let at_once = self.stores.all[visit.store].capabilities().operations_per_round_trip.max(1);
+        let mut answers: Vec<Answer> = Vec::new();
+        let mut parts = all.chunks(at_once).peekable();
+        while let Some(part) = parts.next() {
+            report.round_trips += 1;
+            let reading = if is_last && parts.peek().is_none() {
+                transaction.read_last(part)
+            } else {
+                transaction.read(part)
+            };
+            let found = reading.await.map_err(Error::Store)?;
+            if answers.is_empty() {
+                answers = found;
+            } else {
+                answers.extend(found);
+            }
+        }
+        let mut stopped = None;
+        let own = if asked.is_empty() {
+            answers
+        } else {
+            let own = answers.split_off(asked.len());
+            stopped = self.judge(visit, &asked, answers, transaction).await?;
+            own
+        };
+        let mut found = Vec::with_capacity(own.len());
+        for answer in own {
+            visit.version = visit.version.max(answer.version.0);
+            visit.rows.extend(answer.witnesses);
+            found.push(answer.data);
+        }
+        Ok((found, stopped))
+    }
+}

@@ -1,0 +1,86 @@
+//! The questions of an attempt to its store besides the reads of its phase.
+
+use mingle_model::TransactionId;
+use mingle_store::{Data, Read, RecordKey, RecordKind};
+
+use crate::execute::Executor;
+use crate::execute::execution::Execution;
+use crate::execute::phase::Tries;
+use crate::mutants::Mutant;
+use crate::protocol::wait_set::Awaited;
+
+/// A question of an attempt to its store besides the reads of its phase.
+pub(crate) enum Question {
+    /// Is the commit witness of an awaited transaction visible?
+    Witness(TransactionId, Awaited),
+    /// Is the floor of its origin above it?
+    Floor(TransactionId),
+    /// Has another process run the phase?
+    OwnWitness,
+    /// Has another process finished the transaction?
+    OwnFloor,
+    /// Is the origin barred from beginning transactions: by its fence, and by its floor?
+    Fence,
+    FloorAsFence,
+    /// Has another call with the same key written?
+    Called,
+    /// Is the data that an endorsement read unchanged?
+    Endorsed(Data),
+    /// The witness rows of the whole store, for a query.
+    OpenRows,
+}
+
+impl Executor {
+    /// Returns the questions about the transaction itself: whether other processes have run it, or
+    /// keep it from running.
+    pub(crate) fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Question)> {
+        let mut asked = Vec::new();
+        let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
+        let floor =
+            |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
+        match (execution.begun(), execution.id) {
+            (Some(begun), _) if (tries.look || execution.is_helper()) && !tries.recomputes => {
+                asked.push((record(RecordKind::Witness, begun.id), Question::OwnWitness));
+                if self.stores.mutant != Mutant::HelperSkipsFloor {
+                    asked.push((floor(begun.id), Question::OwnFloor));
+                }
+            }
+            (None, Some(id)) if tries.look => {
+                if execution.call.plan.isolated {
+                    asked.push((record(RecordKind::Witness, id), Question::OwnWitness));
+                }
+                let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
+                asked.push((Read::Record(fence), Question::Fence));
+                asked.push((floor(id), Question::FloorAsFence));
+            }
+            _ => {}
+        }
+        asked
+    }
+
+    /// Returns the reads of an endorsement at the store of a phase, whose answers must be
+    /// unchanged.
+    pub(crate) fn endorsed_reads(
+        &self,
+        execution: &Execution,
+        index: usize,
+    ) -> Vec<(Read, Question)> {
+        let is_checked = match self.stores.mutant {
+            Mutant::EndorsementUnchecked => false,
+            Mutant::RevalidatedAfterCommit => execution.has_written(),
+            _ => !execution.has_written(),
+        };
+        let phase = &execution.call.plan.phases[index];
+        let store = phase.store.filter(|_| is_checked && !phase.before_endorsement);
+        let reads = store.and_then(|store| execution.endorsed.get(&store));
+        let endorsed =
+            |(read, data): &(Read, Data)| (read.clone(), Question::Endorsed(data.clone()));
+        reads.into_iter().flatten().map(endorsed).collect()
+    }
+}
+
+/// Asks if another call with the same key has written, once an earlier try was obstructed.
+pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Question)> {
+    let key = execution.call.key.filter(|_| tries.look && !execution.has_written())?;
+    Some((Read::Record(key.record(0)), Question::Called))
+}

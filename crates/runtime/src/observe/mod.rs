@@ -1,0 +1,4 @@
+//! Counts of events, and figures for a metrics recorder.
+
+pub mod metrics;
+pub mod stats;
