@@ -17,7 +17,7 @@ mod repl;
 mod run;
 mod serve;
 mod test;
-mod tutorial;
+pub mod tutorial;
 mod usage;
 
 use std::io::Write;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,6 +15,7 @@ use mingle_services::{Engine, Server};
 use tempfile::TempDir;
 
 use super::postgres::Database;
+use crate::clients::language::Language;
 
 const PAGE: &str = include_str!("../../../../../docs/tutorial.md");
 
@@ -76,7 +77,12 @@ struct Player {
     redis: Server,
     variables: BTreeMap<&'static str, String>,
     background: Option<Child>,
+    /// The address of the server in the background, where the page says `127.0.0.1:8080`.
+    served: Option<String>,
 }
+
+/// The address of the server on the page.
+const SERVED: &str = "127.0.0.1:8080";
 
 impl Player {
     /// Returns the output of a command.
@@ -89,9 +95,22 @@ impl Player {
             Some(rest) => (true, rest),
             None => (false, line),
         };
+        let (line, file) = match line.split_once(" > ") {
+            Some((line, file)) => (line, Some(file)),
+            None => (line, None),
+        };
         let words = words(line, &self.variables);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
+            ["mingle", ref args @ ..] if file.is_some() => {
+                let text = self.mingle(args);
+                write(self.folder.path(), file.expect("it was found"), &text);
+                String::new()
+            }
+            ["mingle", "serve", ref args @ ..] if is_background => self.serve(args),
+            ["kill", "$!"] => self.terminate(),
+            ["curl", "-s", "--json", body, url] => self.post(url, body),
+            ["npx", "tsx", script] => self.typescript(script),
             ["mingle", ref args @ ..] if is_background => self.begin(args),
             ["mingle", ref args @ ..] => self.mingle(args),
             ["kill", "-9", "$!"] => {
@@ -127,6 +146,63 @@ impl Player {
         BufReader::new(out).read_line(&mut line).expect("it prints a line");
         self.background = Some(child);
         line
+    }
+
+    /// Starts a server at a free port; returns its line with the port of the page.
+    fn serve(&mut self, args: &[&str]) -> String {
+        let line = self
+            .begin(&[&["serve"], args, &["--listen", "127.0.0.1:0", "--log", "error"]].concat());
+        let address = line.trim().rsplit_once('/').expect("it prints its address").1.to_owned();
+        let shown = line.replace(&address, SERVED);
+        self.served = Some(address);
+        shown
+    }
+
+    /// Ends the process in the background by a signal.
+    fn terminate(&mut self) -> String {
+        let mut child = self.background.take().expect("something runs in the background");
+        let pid = child.id().to_string();
+        let told = Command::new("kill").arg(&pid).status().expect("kill runs");
+        assert!(told.success() && child.wait().expect("it ends").success());
+        String::new()
+    }
+
+    /// Does the work of `curl` for a body of JSON.
+    fn post(&self, url: &str, body: &str) -> String {
+        let path = url.strip_prefix("http://").and_then(|rest| rest.strip_prefix(SERVED));
+        let path = path.expect("the page calls its own server");
+        let address = self.served.as_ref().expect("the server runs");
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a deadline can be set");
+        let length = body.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {SERVED}\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("it is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer in time");
+        answer.split_once("\r\n\r\n").expect("an answer in HTTP").1.to_owned()
+    }
+
+    /// Runs a script of the page, if the compiler of TypeScript was fetched; otherwise does its purchase, and
+    /// returns its output as the page has it.
+    fn typescript(&self, script: &str) -> String {
+        let address = self.served.as_ref().expect("the server runs");
+        match Language::TypeScript.workshop() {
+            Some(workshop) => {
+                let name = format!("tutorial_{}", script.trim_end_matches(".ts"));
+                workshop.run_with(&name, &[], &[("MINGLE_SERVED", address)])
+            }
+            None => {
+                eprintln!("{script} is not run: the compiler of TypeScript was not fetched");
+                let output = blocks().into_iter().find(|(_, text)| text.contains(script));
+                let (_, text) = output.expect("the page shows its output");
+                let all = commands(&text);
+                let shown = all.into_iter().find(|(command, _)| command.ends_with(script));
+                shown.expect("the page shows its output").1
+            }
+        }
     }
 
     /// Does the work of `buy.sh`.
@@ -224,6 +300,17 @@ fn commands(text: &str) -> Vec<(&str, String)> {
     commands
 }
 
+/// Returns the scripts of the page in TypeScript, for the workshop: the client stands elsewhere there, and
+/// the server is where the environment says.
+pub fn scripts() -> Vec<(&'static str, String)> {
+    let found = blocks().into_iter().filter(|(info, _)| *info == "ts");
+    let adapted = found.map(|(_, text)| {
+        let text = text.replace("\"./shop.js\"", "\"./clients/shop.js\"");
+        text.replace(&format!("\"http://{SERVED}\""), "`http://${process.env[\"MINGLE_SERVED\"]}`")
+    });
+    ["tutorial_buy.ts"].into_iter().zip(adapted).collect()
+}
+
 fn with_full_feed(program: &str) -> String {
     let before = "    require customer.exists() else \"no such customer\" as customer;\n";
     let more =
@@ -246,7 +333,7 @@ fn every_command_shows_what_the_page_says() {
         ("REDIS_URL", redis.url().to_owned()),
     ]);
     let folder = tempfile::tempdir().expect("a folder for the test");
-    let mut player = Player { folder, database, redis, variables, background: None };
+    let mut player = Player { folder, database, redis, variables, background: None, served: None };
     let mut played = 0;
     for (info, text) in blocks() {
         let folder = player.folder.path();

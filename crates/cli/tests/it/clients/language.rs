@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use mingle_services::Checker;
 
 use super::{book, mingle, root};
+use crate::cli::tutorial;
 
 /// A language that clients are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +171,11 @@ impl Workshop {
         }
         for (name, text) in book::scripts(self.language) {
             fs::write(self.folder.join(name), text).expect("the script is written");
+        }
+        if self.language == Language::TypeScript {
+            for (name, text) in tutorial::scripts() {
+                fs::write(self.folder.join(name), text).expect("the script is written");
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 mod answers;
 mod book;
-mod language;
+pub mod language;
 mod served;
 mod stub;
 
