@@ -2,8 +2,8 @@
 //! and with it the intent, take effect if that transaction commits, and the rest follows.
 //!
 //! The store provides a place: a [`DataStore`] whose transactions are parts of the application's.
-//! [`Runtime::call_inside`](crate::Runtime::call_inside) runs the phases there, up to and including the first writing one. The application
-//! may still roll back, so updates of the process's knowledge and of the session are held back until the
+//! [`Runtime::call_inside`](crate::Runtime::call_inside) runs the phases there, up to and including the
+//! first writing one. The application may still roll back, so updates of the process's knowledge and of the session are held back until the
 //! transaction is decided. [`Inside::follow`] asks the store for the transaction's outcome and goes on from
 //! there.
 //!

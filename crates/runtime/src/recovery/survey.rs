@@ -1,9 +1,9 @@
 //! An operator's view of a runtime and of its stores.
 //!
-//! [`Runtime::backlog`](crate::Runtime::backlog) reports the knowledge of one process about its own transactions, without
-//! asking a store. It takes a few sums under a lock, so figures may be collected every few seconds.
-//! [`Runtime::left_behind`](crate::Runtime::left_behind) and [`Runtime::survey`](crate::Runtime::survey) ask every replica of every store, side by side,
-//! for the records that all processes have left there. A replica that does not answer in time does
+//! [`Runtime::backlog`](crate::Runtime::backlog) reports the knowledge of one process about its own
+//! transactions, without asking a store. It takes a few sums under a lock, so figures may be collected every few seconds.
+//! [`Runtime::left_behind`](crate::Runtime::left_behind) and
+//! [`Runtime::survey`](crate::Runtime::survey) ask every replica of every store, side by side, for the records that all processes have left there. A replica that does not answer in time does
 //! not hide the others; it is listed with the reason, since operators look during an outage.
 
 use std::collections::{BTreeMap, BTreeSet};
