@@ -17,7 +17,6 @@
 //! Nothing here reads a file, a clock or the environment.
 
 mod advice;
-mod allowed;
 pub mod changes;
 pub mod check;
 pub mod code;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use mingle_model::Name;
 
 use crate::code::{self, Plan, Program};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, m0204};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, allowed, m0204};
 use crate::flow::Rules;
 use crate::split::Mutation;
 use crate::syntax::{self, Source, Span, ast};
-use crate::{advice, allowed, check as names_and_types, flat, flow, hir};
+use crate::{advice, check as names_and_types, flat, flow, hir};
 
 /// A program, as far as the compiler could read it, and its mistakes.
 #[derive(Clone, Debug)]

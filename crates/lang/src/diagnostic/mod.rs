@@ -4,6 +4,7 @@
 //! the wording of the message. The rest of the compiler passes facts and never chooses words.
 
 pub(crate) mod alias;
+pub(crate) mod allowed;
 mod cut;
 mod edit;
 pub(crate) mod flow;

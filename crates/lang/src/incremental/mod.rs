@@ -20,13 +20,13 @@ use mingle_model::Name;
 
 use crate::check as names_and_types;
 use crate::check::{Outcome, Used};
-use crate::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Severity, allowed};
 use crate::flow::Rules;
 use crate::program::{check_once, flow_of};
 use crate::split::Mutation;
 use crate::syntax::ast::{Item, ItemKind};
 use crate::syntax::{self, Source, Span, ast};
-use crate::{advice, allowed, hir};
+use crate::{advice, hir};
 use closure::{Closures, is_transaction, name_of};
 use memo::{Memo, Memos, Placed};
 

@@ -15,7 +15,7 @@ const EXAMPLES: [(&str, &str); 6] = [
 ];
 
 /// The maximum number of errors for one changed token.
-const ERRORS_MAX: usize = 4;
+const ERRORS_MAX: usize = 3;
 
 /// The errors of nearly all changed programs: of a hundred, this many have at most one error whose
 /// place is within `NEAR` tokens of the change.
@@ -60,12 +60,10 @@ fn is_good(changed: &Changed, errors: &[Diagnostic]) -> bool {
     errors.len() == 1 && nearest.is_some_and(|nearest| nearest <= NEAR)
 }
 
-#[test]
-fn one_changed_token_gives_few_errors_near_to_it() {
-    let seed = std::env::var("MINGLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(42);
-    println!("seed {seed}");
+/// Changes examples at random; a failure names the seed and each change that is not good.
+fn check_seed(seed: u64) {
     let mut random = Random::new(seed);
-    let (mut total, mut good) = (0, 0);
+    let (mut total, mut good, mut others) = (0, 0, String::new());
     for (name, text) in EXAMPLES {
         let source = lex(text);
         for _ in 0..CHANGES {
@@ -77,17 +75,25 @@ fn one_changed_token_gives_few_errors_near_to_it() {
                 .cloned()
                 .collect();
             let shown = || render_human(&checked.source, name, &errors, false);
-            assert!(errors.len() <= ERRORS_MAX, "{name}: {}\n{}", changed.what, shown());
+            let what = &changed.what;
+            assert!(errors.len() <= ERRORS_MAX, "seed {seed}: {name}: {what}\n{}", shown());
             total += 1;
             if is_good(&changed, &errors) {
                 good += 1;
             } else {
-                println!("{name}: {}\n{}", changed.what, shown());
+                others = format!("{others}{name}: {what}\n{}", shown());
             }
         }
     }
-    println!("{good} of {total}");
-    assert!(good * 100 >= total * GOOD_PERCENT_MIN, "only {good} of {total}");
+    let is_enough = good * 100 >= total * GOOD_PERCENT_MIN;
+    assert!(is_enough, "seed {seed}: only {good} of {total} are good; not these:\n{others}");
+}
+
+#[test]
+fn one_changed_token_gives_few_errors_near_to_it() {
+    for seed in 1..=3 {
+        check_seed(seed);
+    }
 }
 
 /// Every error has a reason in the text: a program that is not changed has none.

@@ -146,6 +146,7 @@ impl Parser<'_> {
                     format!("option<{text}>"),
                 )
             } else if self.is(Punct::LeftBracket)
+                && self.is_adjacent(self.before())
                 && self.kind_ahead(1) == TokenKind::Punct(Punct::RightBracket)
             {
                 self.advance();

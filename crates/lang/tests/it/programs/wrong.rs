@@ -4,6 +4,8 @@
 //! that error, one with several codes as many errors; warnings do not count. A page may open with a
 //! prelude that precedes every other program of the page. Snapshots hold the rendered errors.
 
+use std::fmt::Write as _;
+
 use super::common::{blocks, shown};
 use mingle_lang::diagnostic::{Diagnostic, Severity, render_human};
 use mingle_lang::{Checked, apply_edits, check};
@@ -69,7 +71,7 @@ fn rendered(page: &str) -> String {
         let checked = check(wrong.text.as_str());
         let found: Vec<Diagnostic> = errors(&checked).into_iter().cloned().collect();
         let errors = render_human(&checked.source, "wrong.mingle", &found, false);
-        text.push_str(&format!("## {}\n\n{errors}", wrong.title));
+        writeln!(text, "## {}\n\n{errors}", wrong.title).expect("a string takes everything");
     }
     text
 }

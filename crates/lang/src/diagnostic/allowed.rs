@@ -1,6 +1,6 @@
 //! Warnings that the program allows at a place, with a reason.
 
-use crate::diagnostic::{Code, Diagnostic, Severity, w0504};
+use super::{Code, Diagnostic, Severity, w0504};
 use crate::syntax::Span;
 use crate::syntax::ast::{Allow, Block, Else, If, ItemKind, Program, StmtKind};
 
