@@ -244,7 +244,7 @@ fn statement_words(foreign: &Foreign) -> Option<(String, String, String)> {
     Some(match foreign {
         F::LetMut => say("a variable that changes is declared with `var`", "`mut` of another language", "write `var`"),
         F::Declares(found) => word(format!("`{found}` declares no variable: `let` does, and `var` one that changes"), "write `let`"),
-        F::TypeFirst => say("a variable is declared with `let` or `var`", "a type of another language's kind of declaration", "write `let`"),
+        F::TypeFirst => say("a variable is declared with `let` or `var`", "a type before the name", "write `let`"),
         F::NoValue => say("a variable has a value from the start", "no value", "write `= …` after the name or type"),
         F::ElseIf(found) => word(format!("`{found}` is written `else if`"), "write `else if`"),
         F::CountingFor => say("a `for` counts nothing: it runs over a list, set, map or log", "a `for` of another language", "count with `while`: `var i = 0; while i < 10 { i += 1; }`"),
