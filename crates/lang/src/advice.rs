@@ -1,7 +1,7 @@
 //! Trial of advice: an edit to a flow error is shown only if the edited program has fewer errors.
 
 use crate::diagnostic::{Diagnostic, Edit, apply_edits};
-use crate::syntax::Source;
+use crate::syntax::{Source, Span};
 
 /// The bytes of text that may be checked again to try advice, over all attempts.
 const TRIED_BYTES_MAX: usize = 2 << 20;
@@ -33,7 +33,7 @@ pub(crate) fn keep_what_helps(
 
 /// Fills in the placeholders of edits: `{text}` is the text that the edit itself replaces, `{read}`
 /// the text that the next edit replaces, `{indent}` the line's indentation.
-fn fill(source: &Source, edits: &mut [Edit]) {
+fn fill(source: &Source, edits: &mut Vec<Edit>) {
     let spans: Vec<_> = edits.iter().map(|edit| edit.span).collect();
     for (index, edit) in edits.iter_mut().enumerate() {
         if edit.text.contains("{text}") {
@@ -48,4 +48,18 @@ fn fill(source: &Source, edits: &mut [Edit]) {
                 edit.text.replace("{indent}", indent).replace("{read}", source.span_text(*next));
         }
     }
+    drop_inner(edits);
+}
+
+/// Drops edits that lie within another: they only named a text that the other repeats.
+fn drop_inner(edits: &mut Vec<Edit>) {
+    let spans: Vec<_> = edits.iter().map(|edit| edit.span).collect();
+    let mut index = 0;
+    edits.retain(|edit| {
+        index += 1;
+        let within = |(other, span): (usize, &Span)| {
+            other != index - 1 && *span != edit.span && span.contains(edit.span)
+        };
+        edit.span.start == edit.span.end || !spans.iter().enumerate().any(within)
+    });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mingle_model::Name;
 
 use crate::code::{self, Plan, Program};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, m0204};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, allowed, m0204};
 use crate::flow::Rules;
 use crate::split::Mutation;
 use crate::syntax::{self, Source, Span, ast};
@@ -87,7 +87,7 @@ pub(crate) fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutati
         diagnostics.push_distinct(diagnostic);
     }
     let is_broken = diagnostics.has_errors();
-    let (program, outcomes) = names_and_types::check(&tree, is_broken, &mut diagnostics);
+    let (program, outcomes) = names_and_types::check(&tree, &mut diagnostics);
     let mut endorsements = Vec::new();
     let mut plans = Vec::new();
     if !is_broken {
@@ -112,14 +112,8 @@ pub(crate) fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutati
         plans,
     });
     let omitted = diagnostics.omitted;
-    Checked {
-        source,
-        syntax: tree,
-        program,
-        diagnostics: diagnostics.into_sorted(),
-        omitted,
-        endorsements,
-    }
+    let diagnostics = allowed::apply(&tree, diagnostics.into_sorted(), omitted == 0);
+    Checked { source, syntax: tree, program, diagnostics, omitted, endorsements }
 }
 
 /// Checks the flow of a transaction, and splits it if that is sound.

@@ -79,9 +79,8 @@ pub(crate) fn complete(document: &Document, position: Position) -> Value {
     if source.tokens.get(token as usize).is_none_or(|token| token.start as usize != start) {
         return json!(CompletionResponse::CompletionItemList(Vec::new()));
     }
-    let (tree, found) = parse(&source);
-    let place =
-        Place { source: &source, tree: &tree, names: Names::of(&tree, !found.is_empty()), token };
+    let (tree, _) = parse(&source);
+    let place = Place { source: &source, tree: &tree, names: Names::of(&tree), token };
     let mut offer = Offer::default();
     place.offer(&mut offer);
     json!(CompletionResponse::CompletionItemList(offer.items))

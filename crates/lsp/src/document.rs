@@ -89,7 +89,7 @@ impl Document {
     /// Returns the resolved names.
     pub(crate) fn names(&self) -> &Names {
         let version = self.checked();
-        self.names.get_or_init(|| Names::of(&version.syntax, version.is_broken))
+        self.names.get_or_init(|| Names::of(&version.syntax))
     }
 
     pub(crate) fn text(&self) -> &str {

@@ -114,7 +114,7 @@ fn must_mean_the_same(
     if let Some(clash) = renamed.diagnostics.iter().find(is_known) {
         return Err(refused(format!("cannot rename `{}` to `{new}`: {}", found.name, clash.title)));
     }
-    let names = Names::of(&renamed.syntax, renamed.is_broken);
+    let names = Names::of(&renamed.syntax);
     if renamed.diagnostics.len() != old.len() || !document.names().agrees_with(&names) {
         let name = &found.name;
         return Err(refused(format!(

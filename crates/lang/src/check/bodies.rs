@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use mingle_model::Type;
+
 use super::cycles::Cycles;
 use super::{Body, Checker, Outcome, Used};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::{m0102, m0205, w0501};
-use crate::hir::{Function, FunctionId, ObjectId, StoreId, Transaction};
+use crate::hir::{Function, FunctionId, ObjectId, Stmt, StmtKind, StoreId, Transaction};
 use crate::syntax::Span;
 use crate::syntax::ast::{self, ItemKind};
 
@@ -131,6 +133,8 @@ impl<'a> Checker<'a> {
             }
             let errors_before = self.diagnostics.errors;
             self.used_here.clear();
+            // A statement that could not be read may have declared a variable.
+            self.diagnostics.only_certain = tree.is_incomplete || has_errors(&declared.body);
             let mut body = Body::new(None);
             body.open();
             self.declare_params(&mut body, &declared.params);
@@ -141,12 +145,7 @@ impl<'a> Checker<'a> {
             if let Some(result) = &body.result
                 && !ends(&declared.body.statements)
             {
-                let span = declared.result.as_ref().map_or(name.span, |written| written.span);
-                let end = Span {
-                    start: declared.body.span.end.saturating_sub(1),
-                    end: declared.body.span.end,
-                };
-                self.diagnostics.push(m0205::render(&name.name, span, &result.to_string(), end));
+                self.no_result(declared, result, &statements);
             }
             // After a mistake, an unused variable may have its use in the part that was left out.
             if self.diagnostics.errors == errors_before {
@@ -167,7 +166,24 @@ impl<'a> Checker<'a> {
                 used: std::mem::take(&mut self.used_here),
             });
         }
+        self.diagnostics.only_certain = tree.is_incomplete;
         outcomes
+    }
+
+    /// Reports a path through a transaction that ends without its result.
+    fn no_result(&mut self, declared: &ast::Transaction, result: &Type, statements: &[Stmt]) {
+        let name = &declared.name;
+        let span = declared.result.as_ref().map_or(name.span, |written| written.span);
+        let end = declared.body.span.end;
+        let end = Span { start: end.saturating_sub(1), end };
+        let last = match statements.last() {
+            Some(Stmt { kind: StmtKind::Expr(value), span }) if value.value_type == *result => {
+                Some(Span::token(span.start))
+            }
+            _ => None,
+        };
+        let found = m0205::render(&name.name, span, &result.to_string(), (end, last));
+        self.diagnostics.push(found);
     }
 
     fn unused_vars(&mut self, body: &Body, param_count: usize) {
@@ -215,6 +231,28 @@ impl<'a> Checker<'a> {
             }
         }
     }
+}
+
+/// True if some statement of a block could not be read.
+fn has_errors(block: &ast::Block) -> bool {
+    use ast::{Else, StmtKind};
+    fn in_if(branch: &ast::If) -> bool {
+        has_errors(&branch.then_block)
+            || match &branch.else_branch {
+                Some(Else::Block(block)) => has_errors(block),
+                Some(Else::If(inner, _)) => in_if(inner),
+                None => false,
+            }
+    }
+    block.statements.iter().any(|statement| match &statement.kind {
+        StmtKind::Error => true,
+        StmtKind::If(branch) => in_if(branch),
+        StmtKind::While { body, .. } | StmtKind::For { body, .. } => has_errors(body),
+        StmtKind::Match { some_block, none_block, .. } => {
+            has_errors(some_block) || has_errors(none_block)
+        }
+        _ => false,
+    })
 }
 
 /// True if every path through these statements returns.

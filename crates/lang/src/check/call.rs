@@ -9,14 +9,14 @@ use super::{Body, Checker, DEFAULT, Named};
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0204::{self, Unfit};
-use crate::diagnostic::{Diagnostics, m0101};
+use crate::diagnostic::{Diagnostics, alias, m0101};
 use crate::hir::{CollectionRead, CollectionWrite, Expr, ExprKind, Place, StoreId, WriteOp};
 use crate::names::Typed;
 use crate::ops::Op;
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
 
-const BUILTINS: [&str; 11] = [
+pub(super) const BUILTINS: [&str; 11] = [
     "now",
     "unique",
     "string",
@@ -59,10 +59,14 @@ impl Checker<'_> {
                 self.note_use(name.span, declared);
                 id
             }
+            Some((Named::Object(_), _)) => {
+                self.object_called(name, span, args);
+                self.quietly(body, args);
+                return None;
+            }
             Some((named, _)) => {
                 let what = match named {
                     Named::Store(_) => "a store",
-                    Named::Object(_) => "an object",
                     _ => "a struct",
                 };
                 let unfit = Unfit::Call { name: name.name.to_string(), what };
@@ -74,9 +78,7 @@ impl Checker<'_> {
                 if body.find(&name.name).is_some() {
                     self.diagnostics.push(m0204::render(unfit, name.span));
                 } else {
-                    let functions = self.program.functions.iter().map(|function| &*function.name);
-                    let near = self.diagnostics.near_miss(&name.name, functions.chain(BUILTINS));
-                    self.diagnostics.push(m0101::render("function", &name.name, name.span, near));
+                    self.unknown_function(name, span, args);
                 }
                 for arg in args {
                     self.value(body, arg);
@@ -132,7 +134,7 @@ impl Checker<'_> {
     }
 
     /// Resolves the names in expressions without reporting mistakes.
-    fn quietly(&mut self, body: &mut Body, args: &[ast::Expr]) {
+    pub(super) fn quietly(&mut self, body: &mut Body, args: &[ast::Expr]) {
         let mut ignored = Diagnostics::default();
         std::mem::swap(self.diagnostics, &mut ignored);
         for arg in args {
@@ -246,6 +248,9 @@ impl Checker<'_> {
             self.note_use(object.span, declared);
             return self.operation(body, span, id, name, args);
         }
+        if self.method_of_object(body, span, object, args) {
+            return None;
+        }
         let receiver = self.evaluate(body, object, None);
         self.note_operation(object.span, name);
         let Some(receiver) = receiver else {
@@ -278,6 +283,9 @@ impl Checker<'_> {
                 }
                 _ => {}
             }
+        }
+        if self.foreign_method(span, object, &receiver, name) {
+            return None;
         }
         self.value_method(body, span, receiver, name, args).map(Evaluated::Value)
     }
@@ -345,7 +353,9 @@ impl Checker<'_> {
         args: &[ast::Expr],
     ) -> Option<T> {
         let known = operations(on).iter().copied();
-        let near = self.diagnostics.near_miss(&name.name, known).map(str::to_owned);
+        let near = alias::method(operations(on), &name.name)
+            .or_else(|| self.diagnostics.near_miss(&name.name, known))
+            .map(str::to_owned);
         let unfit = Unfit::Method { on: on.to_string(), name: name.name.to_string(), near };
         self.diagnostics.push(m0204::render(unfit, name.span));
         for arg in args {
@@ -408,7 +418,12 @@ impl Checker<'_> {
             return None;
         };
         let operation = declared.operations[index].clone();
+        let store_name = declared.name.clone();
         self.note_use(name.span, operation.span);
+        if self.is_broken_field(&store_name, &name.name) {
+            self.quietly(body, args);
+            return None;
+        }
         let params: Vec<_> =
             operation.params.iter().map(|(_, found)| Some(found.clone())).collect();
         let args = self.arguments(body, span, &name.name, &params, args)?;

@@ -66,6 +66,11 @@ impl Checker<'_> {
         let mut values = Some(Vec::new());
         for (index, init) in inits.iter().enumerate() {
             let known = fields.iter().position(|(name, _)| *name == &*init.name.name);
+            if self.is_broken_field(of, &init.name.name) {
+                self.value(body, &init.value);
+                values = None;
+                continue;
+            }
             let Some(known) = known else {
                 let left = fields.iter().map(|(name, _)| *name);
                 let left = left.filter(|name| !inits.iter().any(|init| &*init.name.name == *name));

@@ -6,12 +6,11 @@ use mingle_model::{FieldType, Name, Type, Value};
 
 use super::operators::tells_nothing;
 use super::{Body, Checker, Named};
-use crate::diagnostic::m0101;
 use crate::diagnostic::m0201::{self, Mismatch};
-use crate::diagnostic::m0203::{self, Fixed};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::m0206::{self, Collection};
-use crate::hir::{Expr, ExprKind, ObjectId, Place, WriteOp};
+use crate::diagnostic::{Edit, alias, m0101};
+use crate::hir::{Expr, ExprKind, Place, WriteOp};
 use crate::names::Typed;
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -260,16 +259,37 @@ impl Checker<'_> {
         key: &ast::Expr,
         span: Span,
     ) -> Option<Evaluated> {
+        if self.object_of(&object.name).is_none() && body.find(&object.name).is_some() {
+            self.index_of_variable(object, key, span);
+            return None;
+        }
         let Some(id) = self.object(object) else {
             self.value(body, key);
             return None;
         };
         self.use_object(id);
         let declared = self.program.objects[id.index()].declared.clone();
-        let key = self.value_of(body, key, &declared.key_type)?;
+        let key = if self.is_broken_field(&declared.name, &declared.key_name) {
+            self.value(body, key)?
+        } else {
+            self.value_of(body, key, &declared.key_type)?
+        };
         let kind = ExprKind::Local(Op::MakeRef(declared.name.clone()), vec![key]);
         let value_type = Type::Ref(declared.name.clone());
         Some(Evaluated::Value(Expr { kind, value_type, span }))
+    }
+
+    /// Reports brackets after a variable, which read from no list or map.
+    fn index_of_variable(&mut self, object: &Ident, key: &ast::Expr, span: Span) {
+        let edits = vec![
+            Edit {
+                span: Span { start: object.span.end, end: key.span.start },
+                text: ".get(".into(),
+            },
+            Edit { span: Span { start: key.span.end, end: span.end }, text: ")".into() },
+        ];
+        let unfit = Unfit::Index { name: object.name.to_string(), edits };
+        self.diagnostics.push(m0204::render(unfit, span));
     }
 
     fn unknown_variable(&mut self, body: &Body, name: &str, span: Span) -> Option<Evaluated> {
@@ -282,8 +302,18 @@ impl Checker<'_> {
             };
             return self.mismatch(Mismatch::NoValue { what: format!("{what} `{name}`") }, span);
         }
+        if let Some(means) = alias::constant(name) {
+            self.diagnostics.push(m0101::render_alias("variable", name, span, means));
+            return None;
+        }
         let near = self.diagnostics.near_miss(name, body.visible_names());
-        self.diagnostics.push(m0101::render("variable", name, span, near));
+        let mut found = m0101::render("variable", name, span, near);
+        if matches!(name, "break" | "continue") {
+            found = found.with_note(format!(
+                "there is no `{name}`: a loop ends by its condition, so put the condition into the `while`, or the rest of the loop into an `if`"
+            ));
+        }
+        self.diagnostics.push(found);
         None
     }
 
@@ -299,127 +329,6 @@ impl Checker<'_> {
         if let Some(record) = &mut self.record {
             record.member(field.span, owner, &field.name);
         }
-    }
-
-    /// Returns the object and field behind `object.field`; none if a mistake was reported.
-    fn place(&mut self, span: Span, object: Expr, kind: ObjectId, field: &Ident) -> Option<Place> {
-        let declared = self.program.objects[kind.index()].declared.clone();
-        if let Some(index) = declared.field_index(&field.name) {
-            self.note_member(field, &declared.name);
-            return Some(Place { object: Box::new(object), kind, field: index as u16, span });
-        }
-        let known = declared.fields.iter().map(|field| &*field.name).chain([&*declared.key_name]);
-        self.unknown_field(&declared.name, field, known);
-        None
-    }
-
-    fn unknown_field<'n>(
-        &mut self,
-        of: &str,
-        field: &Ident,
-        known: impl IntoIterator<Item = &'n str>,
-    ) {
-        let near = self.diagnostics.near_miss(&field.name, known);
-        let what = format!("field of `{of}`");
-        self.diagnostics.push(m0101::render(&what, &field.name, field.span, near));
-    }
-
-    fn field(
-        &mut self,
-        body: &mut Body,
-        span: Span,
-        object: &ast::Expr,
-        field: &Ident,
-    ) -> Option<Evaluated> {
-        let object = self.value(body, object)?;
-        match object.value_type.clone() {
-            Type::Ref(name) => {
-                let kind = self.object_of(&name)?;
-                let declared = self.program.objects[kind.index()].declared.clone();
-                if field.name == declared.key_name {
-                    self.note_member(field, &name);
-                    let kind = ExprKind::Local(Op::KeyOf, vec![object]);
-                    return Some(Evaluated::Value(Expr {
-                        kind,
-                        value_type: declared.key_type.clone(),
-                        span,
-                    }));
-                }
-                let place = self.place(span, object, kind, field)?;
-                Some(match &declared.fields[usize::from(place.field)].field_type {
-                    FieldType::Register(value_type) => Evaluated::Value(Expr {
-                        kind: ExprKind::Register(place),
-                        value_type: value_type.clone(),
-                        span,
-                    }),
-                    collection => Evaluated::Collection(place, collection.clone()),
-                })
-            }
-            Type::Struct(name) => {
-                let declared = self.program.schema.structs.get(&name)?.clone();
-                let index = declared.fields.iter().position(|(known, _)| *known == field.name);
-                let Some(index) = index else {
-                    let known = declared.fields.iter().map(|(known, _)| &**known);
-                    self.unknown_field(&name, field, known);
-                    return None;
-                };
-                self.note_member(field, &name);
-                let kind = ExprKind::Local(Op::StructField(index as u16), vec![object]);
-                Some(Evaluated::Value(Expr {
-                    kind,
-                    value_type: declared.fields[index].1.clone(),
-                    span,
-                }))
-            }
-            other => {
-                let unfit = Unfit::Field { on: other.to_string(), name: field.name.to_string() };
-                self.diagnostics.push(m0204::render(unfit, field.span));
-                None
-            }
-        }
-    }
-
-    /// Returns the assigned register and its type; none if a mistake was reported.
-    pub(super) fn assigned_field(
-        &mut self,
-        body: &mut Body,
-        place: &ast::Expr,
-        object: &ast::Expr,
-        field: &Ident,
-    ) -> Option<(Place, Type)> {
-        let object = self.value(body, object)?;
-        let fixed = match object.value_type.clone() {
-            Type::Ref(name) => {
-                let kind = self.object_of(&name)?;
-                let declared = self.program.objects[kind.index()].declared.clone();
-                if field.name == declared.key_name {
-                    self.note_member(field, &name);
-                    Fixed::Key { object: name.to_string(), key: field.name.to_string() }
-                } else {
-                    let found = self.place(place.span, object, kind, field)?;
-                    match &declared.fields[usize::from(found.field)].field_type {
-                        FieldType::Register(value_type) => {
-                            return Some((found, value_type.clone()));
-                        }
-                        other => Fixed::Collection {
-                            field: field.name.to_string(),
-                            field_type: other.to_string(),
-                        },
-                    }
-                }
-            }
-            Type::Struct(name) => {
-                self.note_member(field, &name);
-                Fixed::StructField { name: field.name.to_string() }
-            }
-            other => {
-                let unfit = Unfit::Field { on: other.to_string(), name: field.name.to_string() };
-                self.diagnostics.push(m0204::render(unfit, field.span));
-                return None;
-            }
-        };
-        self.diagnostics.push(m0203::render(fixed, place.span));
-        None
     }
 
     fn list(

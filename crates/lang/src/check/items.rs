@@ -74,11 +74,12 @@ impl<'a> Checker<'a> {
         if let Some(record) = &mut self.record {
             record.levels.insert(ident.span.start, ident.name.clone());
         }
-        if found.is_none() {
-            let near = self
-                .diagnostics
-                .near_miss(&ident.name, self.program.levels.names().iter().map(|name| &**name));
-            self.diagnostics.push(m0101::render("level", &ident.name, ident.span, near));
+        // A level that is missing in the text was reported by the parser.
+        if found.is_none() && !ident.name.is_empty() {
+            let known: Vec<&str> = self.program.levels.names().iter().map(|name| &**name).collect();
+            let near = self.diagnostics.near_miss(&ident.name, known.iter().copied());
+            let found = m0101::render_known("level", &ident.name, ident.span, near, &known);
+            self.diagnostics.push(found);
         }
         found
     }
@@ -148,6 +149,10 @@ impl<'a> Checker<'a> {
                     self.diagnostics.push(m0201::render(Mismatch::NoValue { what }, name.span));
                 }
                 // A mistake in a type was reported; the operation is still declared by its name.
+                if params.iter().any(|(_, found)| found.is_none()) || matches!(result, Some(None)) {
+                    let names = (store.name.name.clone(), name.name.clone());
+                    self.broken_fields.insert(names);
+                }
                 let params =
                     params.into_iter().map(|(name, found)| (name, found.unwrap_or(Type::Bool)));
                 self.program.stores[index].operations.push(Operation {
@@ -200,9 +205,15 @@ impl<'a> Checker<'a> {
             };
             let fields = self.bounded(&declared.name, &declared.fields, "fields");
             let fields = self.param_types(fields);
-            let fields =
-                fields.into_iter().filter_map(|(name, found)| Some((name, found?))).collect();
             let name = declared.name.name.clone();
+            let mut known = Vec::new();
+            for (field, found) in fields {
+                match found {
+                    Some(found) => known.push((field, found)),
+                    None => drop(self.broken_fields.insert((name.clone(), field))),
+                }
+            }
+            let fields = known;
             schema
                 .structs
                 .entry(name.clone())
@@ -249,10 +260,13 @@ impl<'a> Checker<'a> {
             self.use_store(id);
             return Some(id);
         }
-        let near = self
-            .diagnostics
-            .near_miss(&ident.name, self.program.stores.iter().map(|store| &*store.name));
-        self.diagnostics.push(m0101::render("store", &ident.name, ident.span, near));
+        if ident.name.is_empty() {
+            return None;
+        }
+        let known: Vec<&str> = self.program.stores.iter().map(|store| &*store.name).collect();
+        let near = self.diagnostics.near_miss(&ident.name, known.iter().copied());
+        let found = m0101::render_known("store", &ident.name, ident.span, near, &known);
+        self.diagnostics.push(found);
         None
     }
 
@@ -264,6 +278,10 @@ impl<'a> Checker<'a> {
         if let Some(mismatch) = key_type.as_ref().and_then(|found| unfit_key(schema, found)) {
             self.diagnostics.push(m0201::render(mismatch, object.key.param_type.span));
         }
+        if key_type.is_none() {
+            let names = (object.name.name.clone(), object.key.name.name.clone());
+            self.broken_fields.insert(names);
+        }
         let mut fields = Vec::new();
         for field in self.bounded(&object.name, &object.fields, "fields") {
             if let Some(first) = seen.insert(&field.name.name, field.name.span) {
@@ -274,8 +292,10 @@ impl<'a> Checker<'a> {
                 ));
                 continue;
             }
-            let field_type =
-                self.field_type(&field.field_type).unwrap_or(FieldType::Register(Type::Bool));
+            let field_type = self.field_type(&field.field_type).unwrap_or_else(|| {
+                self.broken_fields.insert((object.name.name.clone(), field.name.name.clone()));
+                FieldType::Register(Type::Bool)
+            });
             fields.push(mingle_model::Field {
                 name: field.name.name.clone(),
                 field_type,
@@ -307,11 +327,17 @@ impl<'a> Checker<'a> {
             }
             other => schema.default_of(other),
         };
+        let shell_name = shell.name.clone();
         for field in &mut shell.fields {
             let Field { name, field_type, default } = field;
             let written = written.get(&**name).and_then(|written| written.default.as_ref());
             match (&*field_type, written) {
                 (FieldType::Register(value_type), None) => *default = default_of(value_type),
+                (FieldType::Register(value_type), Some(_))
+                    if self.broken_fields.contains(&(shell_name.clone(), name.clone())) =>
+                {
+                    *default = default_of(value_type);
+                }
                 (FieldType::Register(value_type), Some(written)) => {
                     *default = self
                         .constant(written, value_type)

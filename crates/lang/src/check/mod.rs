@@ -8,12 +8,14 @@ mod constant;
 mod create;
 mod cycles;
 mod expr;
+mod fields;
+mod foreign;
 mod items;
 mod operators;
 mod stmt;
 mod types;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use mingle_model::{Name, Type};
 
@@ -27,33 +29,28 @@ pub(crate) use call::operations;
 /// Checks names and types. The returned program is complete only if no diagnostic is an error.
 ///
 /// Returns the program and the outcome for each transaction.
-pub(crate) fn check(
-    tree: &ast::Program,
-    is_broken: bool,
-    diagnostics: &mut Diagnostics,
-) -> (Program, Vec<Outcome>) {
-    let (program, outcomes, _) = check_with(tree, is_broken, None, diagnostics);
+pub(crate) fn check(tree: &ast::Program, diagnostics: &mut Diagnostics) -> (Program, Vec<Outcome>) {
+    let (program, outcomes, _) = check_with(tree, None, diagnostics);
     (program, outcomes)
 }
 
 /// Like [`check`], and also records which declaration each name refers to.
 pub(crate) fn check_recording(
     tree: &ast::Program,
-    is_broken: bool,
     diagnostics: &mut Diagnostics,
 ) -> (Program, Vec<Outcome>, Record) {
     let record = Some(Record::default());
-    let (program, outcomes, record) = check_with(tree, is_broken, record, diagnostics);
+    let (program, outcomes, record) = check_with(tree, record, diagnostics);
     (program, outcomes, record.unwrap_or_default())
 }
 
 fn check_with(
     tree: &ast::Program,
-    is_broken: bool,
     record: Option<Record>,
     diagnostics: &mut Diagnostics,
 ) -> (Program, Vec<Outcome>, Option<Record>) {
-    diagnostics.only_certain = is_broken;
+    diagnostics.only_certain = tree.is_incomplete;
+    diagnostics.no_warnings = diagnostics.has_errors();
     let mut checker = Checker {
         tree,
         program: Program::default(),
@@ -62,6 +59,7 @@ fn check_with(
         object_used: Vec::new(),
         store_used: Vec::new(),
         used_here: Vec::new(),
+        broken_fields: HashSet::new(),
         record,
         diagnostics,
     };
@@ -119,6 +117,8 @@ struct Checker<'a> {
     store_used: Vec<bool>,
     /// The uses since the current transaction began, with repeats.
     used_here: Vec<Used>,
+    /// Fields and operations whose types have a mistake, with their objects, structs or stores.
+    broken_fields: HashSet<(Name, Name)>,
     /// The names recorded for editors.
     record: Option<Record>,
     diagnostics: &'a mut Diagnostics,

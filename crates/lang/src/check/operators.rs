@@ -71,9 +71,7 @@ impl Checker<'_> {
                 let Some((local, result)) =
                     Self::arithmetic(op, &left.value_type, &right.value_type)
                 else {
-                    let (left, right) = (left.value_type.to_string(), right.value_type.to_string());
-                    return self
-                        .mismatch(Mismatch::Operands { operator: op.text(), left, right }, span);
+                    return self.mismatch(unfit_operands(op, &left, &right), span);
                 };
                 match local {
                     Op::DivideInt if by_literal => {
@@ -206,6 +204,23 @@ impl Checker<'_> {
             _ => return None,
         })
     }
+}
+
+/// Describes operands that an operator does not accept.
+fn unfit_operands(op: BinaryOp, left: &Expr, right: &Expr) -> Mismatch {
+    let text = match (&left.value_type, &right.value_type) {
+        (Type::String, other) if is_shown(other) => Some(right.span),
+        (other, Type::String) if is_shown(other) => Some(left.span),
+        _ => None,
+    };
+    let text = text.filter(|_| op == BinaryOp::Add);
+    let (left, right) = (left.value_type.to_string(), right.value_type.to_string());
+    Mismatch::Operands { operator: op.text(), left, right, text }
+}
+
+/// True if `string(…)` takes a value of this type.
+fn is_shown(found: &Type) -> bool {
+    matches!(found, Type::Int | Type::Float | Type::Bool | Type::Time)
 }
 
 /// True if a divisor is a literal other than 0.

@@ -8,7 +8,7 @@ use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0203::{self, Fixed};
 use crate::diagnostic::m0204::{self, Unfit};
-use crate::diagnostic::{m0002, m0101, m0102};
+use crate::diagnostic::{Code, Edit, m0002, m0101, m0102};
 use crate::hir::{Expr, Iterated, Stmt, StmtKind, Var, VarId, WriteOp};
 use crate::names::Bound;
 use crate::ops::Op;
@@ -123,9 +123,17 @@ impl Checker<'_> {
         match &place.kind {
             ExprKind::Name(name) => self.assign_variable(body, place, name, op, value),
             ExprKind::Field(object, field) => {
-                let place = self.assigned_field(body, place, object, field);
-                let Some((place, field_type)) = place else {
-                    self.value(body, value);
+                let errors = self.diagnostics.errors;
+                let assigned = self.assigned_field(body, place, object, field, (op, value));
+                let Some((place, field_type)) = assigned else {
+                    // An assignment to a collection often reads it too, which is no second mistake.
+                    if self.diagnostics.found().last().is_some_and(|last| {
+                        last.code == Code::M0203 && self.diagnostics.errors > errors
+                    }) {
+                        self.quietly(body, std::slice::from_ref(value));
+                    } else {
+                        self.value(body, value);
+                    }
                     return None;
                 };
                 let (op, value) = self.assigned_value(body, op, &field_type, value, place.span)?;
@@ -146,8 +154,21 @@ impl Checker<'_> {
     ) -> Option<StmtKind> {
         let Some(var) = body.find(name) else {
             let near = self.diagnostics.near_miss(name, body.visible_names());
-            self.diagnostics.push(m0101::render("variable", name, place.span, near));
-            self.value(body, value);
+            let found = m0101::render("variable", name, place.span, near);
+            let declared = vec![Edit { span: place.span, text: format!("var {name}") }];
+            let may_declare = op == AssignOp::Set && near.is_none();
+            self.diagnostics.push(if may_declare {
+                found.with_help("declare it", declared)
+            } else {
+                found
+            });
+            let value = self.value(body, value);
+            if may_declare {
+                // Later uses of the variable are no further mistakes.
+                let ident = Ident { name: name.into(), span: place.span };
+                let var = self.bind(body, &ident, value.map(|value| value.value_type));
+                body.vars[var.index()].mutable = true;
+            }
             return None;
         };
         let Var { var_type, mutable, span: declared, .. } = body.vars[var.index()].clone();
@@ -204,8 +225,10 @@ impl Checker<'_> {
         let Some((op, result)) = Self::arithmetic(operator, place_type, &value.value_type) else {
             let operator = if op == AssignOp::Add { "+=" } else { "-=" };
             let (left, right) = (place_type.to_string(), value.value_type.to_string());
-            self.diagnostics
-                .push(m0201::render(Mismatch::Operands { operator, left, right }, place));
+            self.diagnostics.push(m0201::render(
+                Mismatch::Operands { operator, left, right, text: None },
+                place,
+            ));
             return None;
         };
         debug_assert_eq!(result, *place_type);

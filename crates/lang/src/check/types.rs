@@ -5,12 +5,18 @@ use std::sync::Arc;
 use mingle_model::{FieldType, Name, Type};
 
 use super::{Checker, Named};
-use crate::diagnostic::m0101;
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0206::{self, Collection};
+use crate::diagnostic::{alias, m0101};
 use crate::hir::ObjectId;
 use crate::syntax::Span;
 use crate::syntax::ast::{Ident, TypeExpr, TypeKind};
+
+/// The types of values and fields, as a message lists them.
+const TYPES: [&str; 12] = [
+    "bool", "int", "float", "string", "bytes", "time", "ref", "option", "list", "counter", "set",
+    "map",
+];
 
 impl Checker<'_> {
     /// Resolves the type of a value; none if a mistake was reported.
@@ -65,7 +71,15 @@ impl Checker<'_> {
                     let near = self
                         .diagnostics
                         .near_miss(name, structs.map(|(name, _)| &**name).chain(builtin));
-                    self.diagnostics.push(m0101::render("type", name, span, near));
+                    let found = match alias::type_name(name) {
+                        Some(means) => m0101::render_alias("type", name, span, means),
+                        None if matches!(&**name, "void" | "unit" | "Void" | "Unit") => {
+                            m0101::render("type", name, span, None)
+                                .with_note("a transaction without a result declares none")
+                        }
+                        None => m0101::render_known("type", name, span, near, &TYPES),
+                    };
+                    self.diagnostics.push(found);
                     return None;
                 }
             },
@@ -94,8 +108,11 @@ impl Checker<'_> {
             return Some(id);
         }
         let objects = self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Object(_)));
-        let near = self.diagnostics.near_miss(&ident.name, objects.map(|(name, _)| &**name));
-        self.diagnostics.push(m0101::render("object", &ident.name, ident.span, near));
+        let mut known: Vec<&str> = objects.map(|(name, _)| &**name).collect();
+        known.sort_unstable();
+        let near = self.diagnostics.near_miss(&ident.name, known.iter().copied());
+        let found = m0101::render_known("object", &ident.name, ident.span, near, &known);
+        self.diagnostics.push(found);
         None
     }
 

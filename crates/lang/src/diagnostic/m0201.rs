@@ -9,7 +9,7 @@ pub(crate) enum Mismatch {
     /// The expected type differs from the type found.
     Types { expected: String, found: String },
     /// Operands that an operator does not accept.
-    Operands { operator: &'static str, left: String, right: String },
+    Operands { operator: &'static str, left: String, right: String, text: Option<Span> },
     /// `none` or `[]` whose type the context does not determine.
     Unknown { literal: &'static str },
     /// An expression without a value where a value is needed.
@@ -35,19 +35,14 @@ pub(crate) enum Mismatch {
 pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
     let new = |title: String, label: String| Diagnostic::new(Code::M0201, title, span, label);
     match mismatch {
-        Mismatch::Types { expected, found } => {
-            let plain = new(format!("expected `{expected}`, found `{found}`"), format!("this is `{found}`"));
-            if found == format!("option<{expected}>") {
-                plain.with_note("`value ?? default` takes the value out of an option")
-            } else if expected == format!("option<{found}>") {
-                plain.with_help("make it an option", vec![Edit { span, text: "some({text})".into() }])
-            } else {
-                plain
-            }
-        }
-        Mismatch::Operands { operator, left, right } => {
+        Mismatch::Types { expected, found } => types(&expected, &found, span),
+        Mismatch::Operands { operator, left, right, text } => {
             let plain = new(format!("`{operator}` does not go with `{left}` and `{right}`"), format!("`{left}` {operator} `{right}`"));
             match (&*left, &*right) {
+                _ if text.is_some() => {
+                    let edits = text.map(|span| Edit { span, text: "string({text})".into() });
+                    plain.with_help("`string(…)` makes it a string", edits.into_iter().collect())
+                }
                 ("int", "float") | ("float", "int") => plain.with_note("`float(…)` and `int(…)` convert"),
                 _ => plain,
             }
@@ -65,14 +60,47 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
         Mismatch::KeyCycle { object } => new(format!("the key of `{object}` leads back to itself"), "a key cannot hold a ref whose key holds it".into()),
         Mismatch::Recursive { name } => new(format!("`{name}` contains itself"), "expected `option<…>` or `list<…>` around it".into()),
         Mismatch::BareObject { name, is_type } => {
-            let plain = new(format!("an object is not a value: expected `ref {name}`"), format!("write `ref {name}`"));
+            let label = if is_type { format!("write `ref {name}`") } else { "fields of an object".into() };
+            let plain = new(format!("an object is not a value: expected `ref {name}`"), label);
             let edit = Edit { span, text: format!("ref {name}") };
-            if is_type { plain.with_help("name it by a ref", vec![edit]) } else { plain }
+            if is_type {
+                plain.with_help("name it by a ref", vec![edit])
+            } else {
+                let made = Edit { span, text: format!("new {name}") };
+                plain.with_help("`new` inserts one", vec![made])
+            }
         }
         Mismatch::Write { what, place } => new(format!("{what} writes, which is not allowed {place}"), "only reads may stand here".into()),
         Mismatch::NotConstant => new("a default is a constant".into(), "this is not constant".into()),
         Mismatch::Return { expected: Some(expected) } => new(format!("expected a value of type `{expected}` after `return`"), "no value".into()),
         Mismatch::Return { expected: None } => new("the transaction declares no result".into(), "a value is returned".into())
             .with_note("declare the result's type with `-> type` after the parameters"),
+    }
+}
+
+/// True if `string(…)` takes a value of this type.
+fn is_shown(found: &str) -> bool {
+    matches!(found, "int" | "float" | "bool" | "time")
+}
+
+/// Renders a type that differs from the expected one, with the conversion if there is one.
+fn types(expected: &str, found: &str, span: Span) -> Diagnostic {
+    let title = format!("expected `{expected}`, found `{found}`");
+    let plain = Diagnostic::new(Code::M0201, title, span, format!("this is `{found}`"));
+    let instead = |text: &str| vec![Edit { span, text: text.to_owned() }];
+    if found == format!("option<{expected}>") {
+        plain.with_note("`value ?? default` takes the value out of an option")
+    } else if expected == "string" && is_shown(found) {
+        plain.with_help("`string(…)` makes it a string", instead("string({text})"))
+    } else if expected == "float" && found == "int" {
+        plain.with_help("`float(…)` converts it", instead("float({text})"))
+    } else if expected == "bool" && found.starts_with("option<") {
+        plain.with_note("`value.is_some()` tests an option, and `match` takes its value out")
+    } else if expected == "bool" && matches!(found, "int" | "string" | "float") {
+        plain.with_note("a condition is a `bool`: compare the value, as in `value != …`")
+    } else if expected == format!("option<{found}>") {
+        plain.with_help("make it an option", instead("some({text})"))
+    } else {
+        plain
     }
 }

@@ -12,8 +12,8 @@ pub(crate) enum Fixed {
     Bound { name: String, declared: Span },
     /// The key of an object.
     Key { object: String, key: String },
-    /// A collection.
-    Collection { field: String, field_type: String },
+    /// A collection. The edits turn the assignment into an operation, if there is one.
+    Collection { field: String, field_type: String, edits: Vec<Edit> },
     /// A field of a struct value.
     StructField { name: String },
 }
@@ -28,10 +28,13 @@ pub(crate) fn render(fixed: Fixed, span: Span) -> Diagnostic {
             .with_label(declared, "a parameter, or bound by a `for` or `match`")
             .with_note(format!("copy it: `var copy = {name};`")),
         Fixed::Key { object, key } => new(format!("`{key}` is the key of `{object}` and never changes"), "assigned here"),
-        Fixed::Collection { field, field_type } => new(
-            format!("`{field}` is a `{field_type}`, which is changed by its operations, not assigned"),
-            "assigned here",
-        ),
+        Fixed::Collection { field, field_type, edits } => {
+            let plain = new(
+                format!("`{field}` is a `{field_type}`, which is changed by its operations, not assigned"),
+                "assigned here",
+            );
+            if edits.is_empty() { plain } else { plain.with_help("call the operation", edits) }
+        }
         Fixed::StructField { name } => new(format!("`{name}` is a field of a struct, and structs are values that do not change"), "assigned here")
             .with_note("assign a new struct as a whole"),
     }

@@ -16,6 +16,16 @@ pub(crate) enum Unfit {
     Iterate { found: String },
     /// A call of something that is not callable.
     Call { name: String, what: &'static str },
+    /// A transaction that is called within the program.
+    Transaction { name: String },
+    /// An object that is called, or asked for an object by its key, with the edits that make a ref.
+    Object { name: String, edits: Vec<Edit> },
+    /// Brackets after a variable, with the edits that write `get`.
+    Index { name: String, edits: Vec<Edit> },
+    /// An operation that is named without its parentheses, and the operation that is meant.
+    NoCall { on: String, name: String, means: String },
+    /// A call of another language, with the edits that write the same.
+    Written { name: String, edits: Vec<Edit> },
     /// An unsupported conversion.
     Convert { to: &'static str, found: String },
     /// A function that calls itself.
@@ -40,7 +50,14 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
             match near {
                 Some(near) => plain.with_help(format!("there is `{near}`"), vec![Edit { span, text: near }]),
                 None => match operations(&on) {
-                    Some(known) => plain.with_note(format!("it has {known}")),
+                    Some(known) => {
+                        let plain = plain.with_note(format!("it has {known}"));
+                        if on.starts_with("list<") && matches!(&*name, "push" | "append" | "add" | "insert") {
+                            plain.with_note("a list is a value: `xs = xs + [x]` adds to a copy")
+                        } else {
+                            plain
+                        }
+                    }
                     None => plain,
                 },
             }
@@ -50,6 +67,25 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
             .with_note("ordered are `int`, `float`, `string`, `bytes` and `time`"),
         Unfit::Iterate { found } => new(format!("`{found}` cannot be iterated"), "expected a list, set, map or log".into()),
         Unfit::Call { name, what } => new(format!("`{name}` is {what}, which cannot be called"), "called here".into()),
+        Unfit::Transaction { name } => new(format!("`{name}` is a transaction, which only clients call"), "called here".into())
+            .with_note("a transaction runs as a whole, so none runs within another: write what both do as an `fn` if it only reads, and otherwise in each"),
+        Unfit::Object { name, edits } => {
+            let plain = new(format!("`{name}` is an object, which is not called: `{name}[key]` is the ref of one"), "called here".into());
+            if edits.is_empty() {
+                plain.with_note(format!("`{name}[key].field` reads a field, and `new {name} {{ … }}` inserts one"))
+            } else {
+                plain.with_help("write brackets", edits)
+            }
+        }
+        Unfit::Index { name, edits } => new(
+            format!("`{name}` is a variable: brackets only make refs, as in `Order[key]`"),
+            "`get` reads from a list".into(),
+        )
+        .with_help("write `get`", edits),
+        Unfit::NoCall { on, name, means } => new(format!("`{on}` has no field `{name}`, but an operation `{means}`"), "an operation is called".into())
+            .with_help(format!("call `{means}`"), vec![Edit { span, text: format!("{means}()") }]),
+        Unfit::Written { name, edits } => new(format!("there is no `{name}`"), "an operation of another language".into())
+            .with_help("write it this way", edits),
         Unfit::Convert { to, found } => new(format!("`{to}(…)` does not convert `{found}`"), format!("this is `{found}`")),
         Unfit::Recursion { name } => new(format!("`{name}` would call itself"), "functions do not recurse".into()),
         Unfit::TooLarge { name, limit } => new(

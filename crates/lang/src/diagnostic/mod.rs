@@ -3,6 +3,8 @@
 //! Each code has its own files: `m0301.md` holds the text that `mingle explain` prints, `m0301.rs`
 //! the wording of the message. The rest of the compiler passes facts and never chooses words.
 
+pub(crate) mod alias;
+pub(crate) mod allowed;
 mod cut;
 mod edit;
 pub(crate) mod flow;
@@ -81,6 +83,7 @@ codes! {
     w0501 W0501 Warning "unused variable, parameter, object or store",
     w0502 W0502 Warning "two writes without an atomic commit",
     w0503 W0503 Warning "uniqueness checked where it cannot be promised",
+    w0504 W0504 Warning "`allow` without effect",
 }
 
 impl Code {
@@ -212,6 +215,9 @@ pub struct Diagnostics {
     /// True if parts of the program could not be read. Reports of unknown names and warnings may
     /// then be wrong, so they are dropped.
     pub only_certain: bool,
+    /// True if warnings are dropped: the program has mistakes in its syntax, and a warning may be
+    /// about a part that was not read as it is meant.
+    pub no_warnings: bool,
 }
 
 /// The maximum number of errors, and of warnings, shown for a program.
@@ -221,8 +227,12 @@ impl Diagnostics {
     /// Adds a diagnostic unless the same code was reported at the same place.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.only_certain
-            && (diagnostic.code == Code::M0101 || diagnostic.severity() == Severity::Warning)
+            && (matches!(diagnostic.code, Code::M0101 | Code::M0002)
+                || diagnostic.severity() == Severity::Warning)
         {
+            return;
+        }
+        if self.no_warnings && diagnostic.severity() == Severity::Warning {
             return;
         }
         if self.seen.insert((diagnostic.span, diagnostic.code)) {

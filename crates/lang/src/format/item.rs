@@ -4,7 +4,7 @@ use super::doc::Doc;
 use super::{Formatter, LineStart};
 use crate::syntax::Span;
 use crate::syntax::ast::{
-    Function, Item, ItemKind, Object, Operation, Param, Program, Store, Struct, Transaction,
+    Allow, Function, Item, ItemKind, Object, Operation, Param, Program, Store, Struct, Transaction,
 };
 
 impl Formatter<'_> {
@@ -17,6 +17,7 @@ impl Formatter<'_> {
                 Some(previous) if is_one_line(previous) && is_short(item) => LineStart::AsWritten,
                 Some(_) => LineStart::Blank,
             };
+            let start = self.allows(&item.allows, start, &mut docs);
             docs.extend(self.line(item.span.start, start));
             self.item(item, &mut docs);
             previous = Some(item);
@@ -25,6 +26,34 @@ impl Formatter<'_> {
         let start = previous.map_or(LineStart::First, |_| LineStart::Blank);
         docs.extend(self.last_comments(end, start));
         docs
+    }
+
+    /// Formats what is allowed in the item or statement that follows, each on its line. Returns the
+    /// start of the line after it.
+    pub(super) fn allows(
+        &mut self,
+        allows: &[Allow],
+        start: LineStart,
+        docs: &mut Vec<Doc>,
+    ) -> LineStart {
+        let mut start = start;
+        for allow in allows {
+            docs.extend(self.line(allow.span.start, start));
+            docs.extend([Doc::text("allow"), Doc::Space]);
+            for code in &allow.codes {
+                self.ident(code, docs);
+                docs.extend([Doc::text(","), Doc::Space]);
+            }
+            docs.truncate(docs.len() - 2);
+            docs.push(Doc::Space);
+            if let Some(reason) = allow.reason {
+                let comments = self.comments(reason.start);
+                docs.extend(comments);
+                docs.extend([Doc::text("because"), Doc::Space, self.token(reason.start)]);
+            }
+            start = LineStart::First;
+        }
+        start
     }
 
     fn item(&mut self, item: &Item, docs: &mut Vec<Doc>) {

@@ -12,7 +12,8 @@ impl Formatter<'_> {
         let mut inner = Vec::new();
         let mut start = LineStart::First;
         for statement in &block.statements {
-            inner.extend(self.line(statement.span.start, start));
+            let first = self.allows(&statement.allows, start, &mut inner);
+            inner.extend(self.line(statement.span.start, first));
             self.statement(statement, &mut inner);
             start = LineStart::AsWritten;
         }

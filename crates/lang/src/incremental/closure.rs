@@ -57,7 +57,7 @@ impl Closures {
         let keys = tree.items.iter().zip(&texts).map(|(item, text)| {
             is_transaction(item).then(|| {
                 let set = self.set_of(*text);
-                (self.key_of(*text, &set, is_broken), set)
+                (self.key_of(*text, &set, (is_broken, tree.is_incomplete)), set)
             })
         });
         self.transactions = keys.collect();
@@ -120,9 +120,9 @@ impl Closures {
         set
     }
 
-    fn key_of(&self, text: u64, set: &Set, is_broken: bool) -> Key {
+    fn key_of(&self, text: u64, set: &Set, read: (bool, bool)) -> Key {
         let mut hasher = DefaultHasher::new();
-        (text, is_broken).hash(&mut hasher);
+        (text, read).hash(&mut hasher);
         for index in members(set) {
             self.shared_texts[index].hash(&mut hasher);
         }

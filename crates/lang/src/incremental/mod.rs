@@ -20,7 +20,7 @@ use mingle_model::Name;
 
 use crate::check as names_and_types;
 use crate::check::{Outcome, Used};
-use crate::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Severity, allowed};
 use crate::flow::Rules;
 use crate::program::{check_once, flow_of};
 use crate::split::Mutation;
@@ -84,7 +84,7 @@ impl Incremental {
             return Version { source, syntax, is_broken, diagnostics, omitted };
         }
         let omitted = diagnostics.omitted;
-        let diagnostics = diagnostics.into_sorted();
+        let diagnostics = allowed::apply(&syntax, diagnostics.into_sorted(), omitted == 0);
         Version { source, syntax, is_broken, diagnostics, omitted }
     }
 
@@ -140,12 +140,14 @@ impl Incremental {
             .iter()
             .map(|key| key.is_some_and(|key| self.memos.find(key, with_flow).is_some()))
             .collect();
-        let (known, part) = take_apart(std::mem::take(&mut syntax.items), &is_known);
+        let (known, mut part) = take_apart(std::mem::take(&mut syntax.items), &is_known);
+        part.is_incomplete = syntax.is_incomplete;
+        part.left_out = known.iter().filter_map(transaction_name).cloned().collect();
         let mut diagnostics = Diagnostics::default();
         for diagnostic in parsed {
             diagnostics.push_distinct(diagnostic.clone());
         }
-        let (program, outcomes) = names_and_types::check(&part, is_broken, &mut diagnostics);
+        let (program, outcomes) = names_and_types::check(&part, &mut diagnostics);
         syntax.items = put_together(known, part.items, &is_known);
         let transactions: Vec<Span> = (syntax.items.iter())
             .filter(|item| is_transaction(item))
@@ -296,7 +298,7 @@ fn take_apart(items: Vec<Item>, is_known: &[bool]) -> (Vec<Item>, ast::Program) 
     let (known, items): (Vec<_>, Vec<_>) =
         items.into_iter().zip(is_known).partition(|(_, is_known)| **is_known);
     let plain = |items: Vec<(Item, &bool)>| items.into_iter().map(|(item, _)| item).collect();
-    (plain(known), ast::Program { items: plain(items) })
+    (plain(known), ast::Program { items: plain(items), ..ast::Program::default() })
 }
 
 /// Returns all items in their original order.

@@ -104,8 +104,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Resolves the names of a parsed program. `is_broken` is true if parts of it could not be
-    /// read.
+    /// Resolves the names of a parsed program.
     ///
     /// # Examples
     ///
@@ -114,15 +113,14 @@ impl Names {
     /// use mingle_lang::syntax::{Span, lex, parse};
     ///
     /// let source = lex("fn one() -> int { let x = 1; x }");
-    /// let names = Names::of(&parse(&source).0, false);
+    /// let names = Names::of(&parse(&source).0);
     /// let declared = names.at(12).unwrap();
     /// assert_eq!((&*declared.name, &*declared.shown), ("x", "let x: int"));
     /// assert_eq!(names.references(declared.span).count(), 1);
     /// ```
-    pub fn of(tree: &ast::Program, is_broken: bool) -> Self {
+    pub fn of(tree: &ast::Program) -> Self {
         let mut diagnostics = Diagnostics::default();
-        let (program, outcomes, record) =
-            names_and_types::check_recording(tree, is_broken, &mut diagnostics);
+        let (program, outcomes, record) = names_and_types::check_recording(tree, &mut diagnostics);
         let declarations = declared::declarations(tree, &record);
         let mut uses = record.uses.clone();
         uses.extend(declared::members(tree, &record));

@@ -3,8 +3,8 @@ use crate::syntax::{Source, lex, parse};
 
 fn names(text: &str) -> (Source, Names) {
     let source = lex(text);
-    let (tree, found) = parse(&source);
-    let names = Names::of(&tree, !found.is_empty());
+    let (tree, _) = parse(&source);
+    let names = Names::of(&tree);
     (source, names)
 }
 

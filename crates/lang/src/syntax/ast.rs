@@ -9,6 +9,10 @@ use super::token::Span;
 pub struct Program {
     /// Its items, in order.
     pub items: Vec<Item>,
+    /// True if a declaration, or a part of one that other parts may name, could not be read.
+    pub is_incomplete: bool,
+    /// The names of transactions that are left out: their results are known.
+    pub left_out: Vec<Name>,
 }
 
 /// A name and its place.
@@ -20,14 +24,27 @@ pub struct Ident {
     pub span: Span,
 }
 
+/// `allow W0502 because "…"`, before an item or statement in which a warning does not matter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Allow {
+    /// The codes of the warnings.
+    pub codes: Vec<Ident>,
+    /// The place of the reason; none if it is missing.
+    pub reason: Option<Span>,
+    /// Its place.
+    pub span: Span,
+}
+
 /// A top-level item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
     /// The lines of its doc comment, joined.
     pub docs: String,
+    /// The warnings that do not matter in it.
+    pub allows: Vec<Allow>,
     /// Its kind and contents.
     pub kind: ItemKind,
-    /// The span of the whole item.
+    /// The span of the whole item, without `allow`.
     pub span: Span,
 }
 
@@ -207,9 +224,11 @@ pub struct Block {
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
+    /// The warnings that do not matter in it.
+    pub allows: Vec<Allow>,
     /// Its kind.
     pub kind: StmtKind,
-    /// The span of the whole statement.
+    /// The span of the whole statement, without `allow`.
     pub span: Span,
 }
 

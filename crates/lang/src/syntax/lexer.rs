@@ -64,6 +64,7 @@ impl Lexer<'_> {
                 b'0'..=b'9' => self.number(),
                 b'_' | b'a'..=b'z' | b'A'..=b'Z' => self.word(),
                 b'/' if self.peek(1) == Some(b'*') => self.block_comment(),
+                b'#' => self.hash(),
                 _ if !byte.is_ascii() && self.starts_name() => self.word(),
                 _ => self.punct(),
             };
@@ -230,7 +231,37 @@ impl Lexer<'_> {
         }
     }
 
+    /// Reads a comment or an attribute of another language.
+    fn hash(&mut self) -> TokenKind {
+        let rest = &self.text[self.at..];
+        let line = rest.split(['\n', '\r']).next().unwrap_or_default();
+        let is_attribute = line.starts_with("#[") || line.starts_with("#![");
+        let close = line.rfind(']').filter(|_| is_attribute);
+        self.at += close.map_or(line.trim_end().len(), |close| close + 1);
+        TokenKind::Bad(if close.is_some() { BadToken::Attribute } else { BadToken::HashComment })
+    }
+
+    /// Reads a string in quotes of another kind. Returns none unless it ends on its line.
+    fn other_quotes(&mut self, open: char) -> Option<TokenKind> {
+        let close = super::lookalike::closing_quote(open)?;
+        let rest = &self.text[self.at + open.len_utf8()..];
+        let line = rest.split(['\n', '\r']).next().unwrap_or_default();
+        let mut escaped = false;
+        let end = line.char_indices().find(|(_, found)| {
+            let is_end = close.contains(found) && !escaped;
+            escaped = *found == '\\' && !escaped;
+            is_end
+        });
+        let (end, found) = end?;
+        self.at += open.len_utf8() + end + found.len_utf8();
+        Some(TokenKind::Bad(BadToken::Quotes))
+    }
+
     fn punct(&mut self) -> TokenKind {
+        if let Some((punct, length)) = super::lookalike::punct(&self.text[self.at..]) {
+            self.at += length;
+            return TokenKind::Bad(BadToken::Lookalike(punct));
+        }
         for length in [2, 1] {
             if let Some(text) = self.text.get(self.at..self.at + length)
                 && let Some(punct) = Punct::from_text(text)
@@ -240,6 +271,15 @@ impl Lexer<'_> {
             }
         }
         let character = self.text[self.at..].chars().next().expect("not at the end");
+        if let Some(quotes) = self.other_quotes(character) {
+            return quotes;
+        }
+        let rest = &self.text[self.at..];
+        let blanks = rest.find(|c| !super::lookalike::is_blank(c)).unwrap_or(rest.len());
+        if blanks > 0 {
+            self.at += blanks;
+            return TokenKind::Bad(BadToken::Blank);
+        }
         self.at += character.len_utf8();
         TokenKind::Bad(BadToken::Character)
     }

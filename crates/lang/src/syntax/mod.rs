@@ -6,6 +6,7 @@
 
 pub mod ast;
 pub mod lexer;
+mod lookalike;
 pub mod parser;
 pub mod token;
 

@@ -38,6 +38,16 @@ pub enum BadToken {
     Number,
     /// A block comment.
     BlockComment,
+    /// A string in quotes of another kind, which are closed on their line.
+    Quotes,
+    /// Invisible characters that are no blanks of the language.
+    Blank,
+    /// A comment from `#` to the line's end.
+    HashComment,
+    /// `#[…]`
+    Attribute,
+    /// Another spelling of this token.
+    Lookalike(Punct),
 }
 
 macro_rules! words {

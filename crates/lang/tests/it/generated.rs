@@ -123,7 +123,7 @@ const OTHERS: [(&str, &str); 55] = [
 ];
 
 /// Constructs that only the text shows: their description, and parts of a line.
-const WRITTEN: [(&str, &[&str]); 15] = [
+const WRITTEN: [(&str, &[&str]); 16] = [
     ("a command's result", &["x: int) -> int; }"]),
     ("an `isolated` transaction", &["isolated transaction"]),
     ("a message that reads", &["require ", " else ", ".s"]),
@@ -137,6 +137,7 @@ const WRITTEN: [(&str, &[&str]); 15] = [
     ("an endorsed message", &["require ", " else ", "endorse("]),
     ("a query that may fail", &[".size(o"]),
     ("a query in an operand", &["&& ", ".maybe("]),
+    ("a warning that is allowed", &["allow W0502, W0503 because "]),
     ("a comment", &["// "]),
     ("a doc comment", &["/// "]),
 ];

@@ -32,6 +32,7 @@ isolated transaction t(o: ref Ort, some_: int) -> option<int> {
     var x = if true { none } else { some(2e9) }; let b = bfalse; let in2 = 1.max;
     while x1 >= 3 || !y2 && z3 != 4.0 ?? 5 { return endorse(1) as near because "w"; }
     match x { some(v) => { new Ort { let_: "" }; } none => {} }
+    allow W0502, W0503 because "é"
     require false else "é" as code; for a, b in o.m { put Ort { let_: "", }; }
 }
 "#;

@@ -7,3 +7,4 @@ mod lines;
 mod meaning;
 mod programs;
 mod readme;
+mod tokens;

@@ -23,7 +23,7 @@ fn all_codes_are_listed() {
     let run = mingle(folder.path(), &["explain", "list"]);
     assert_eq!(run.code, Some(0));
     assert!(run.stdout.starts_with("M0001  "), "{}", run.stdout);
-    assert!(run.stdout.contains("\nW0503  "));
+    assert!(run.stdout.contains("\nW0503  ") && run.stdout.contains("\nW0504  "));
 }
 
 #[test]

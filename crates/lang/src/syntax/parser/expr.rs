@@ -3,12 +3,15 @@
 use super::super::ast::{BinaryOp, Expr, ExprKind, Ident, Init};
 use super::super::lexer::{bytes_value, string_value};
 use super::super::token::{Keyword, Punct, Span, TokenKind};
+use super::operators::Signs;
+use super::stmt::starts_value;
 use super::{EXPRESSION_HEIGHT_MAX, Parse, Parser};
-use crate::diagnostic::m0001::Syntax;
+use crate::diagnostic::Edit;
+use crate::diagnostic::m0001::{Foreign, Syntax};
 
 /// The meaning of a brace after a name: the start of a struct value or of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Braces {
+pub(super) enum Braces {
     Allowed,
     /// In the head of `if while for match`, where it starts the body.
     Head,
@@ -25,11 +28,14 @@ impl Parser<'_> {
     }
 
     fn expr_with(&mut self, braces: Braces) -> Parse<Expr> {
-        self.nested(|parser| parser.binary(0, braces))
+        self.nested(|parser| {
+            let expr = parser.binary(0, braces)?;
+            parser.ternary(expr)
+        })
     }
 
     /// Makes an expression whose highest part has height `parts`.
-    fn finish(&mut self, kind: ExprKind, span: Span, parts: usize) -> Parse<Expr> {
+    pub(super) fn finish(&mut self, kind: ExprKind, span: Span, parts: usize) -> Parse<Expr> {
         self.height = parts + 1;
         if self.height > EXPRESSION_HEIGHT_MAX {
             return Err(self.give_up(Syntax::TooDeep { limit: EXPRESSION_HEIGHT_MAX }, self.here()));
@@ -37,11 +43,18 @@ impl Parser<'_> {
         Ok(Expr { kind, span })
     }
 
-    fn operator(&self) -> Option<BinaryOp> {
+    /// Returns the operator that stands here, and its number of tokens; more than one, or a word, is
+    /// an operator of another language.
+    fn operator(&self) -> Option<(BinaryOp, u32)> {
         let TokenKind::Punct(punct) = self.kind() else {
-            return None;
+            return self.foreign_operator();
         };
-        Some(match punct {
+        match self.foreign_punct(punct) {
+            Some(Signs::Operator(op, count)) => return Some((op, count)),
+            Some(Signs::Assign) => return None,
+            None => {}
+        }
+        let op = match punct {
             Punct::Coalesce => BinaryOp::Coalesce,
             Punct::Or => BinaryOp::Or,
             Punct::And => BinaryOp::And,
@@ -57,25 +70,32 @@ impl Parser<'_> {
             Punct::Slash => BinaryOp::Divide,
             Punct::Percent => BinaryOp::Remainder,
             _ => return None,
-        })
+        };
+        Some((op, 1))
     }
 
-    fn binary(&mut self, weakest: u8, braces: Braces) -> Parse<Expr> {
+    pub(super) fn binary(&mut self, weakest: u8, braces: Braces) -> Parse<Expr> {
         let mut left = self.unary(braces)?;
         let mut left_height = self.height;
         let mut compared = false;
-        while let Some(op) = self.operator() {
+        loop {
+            if self.is_keyword(Keyword::In) && weakest <= BinaryOp::Equal.precedence() {
+                left = self.membership(left, braces)?;
+                left_height = self.height;
+                continue;
+            }
+            let Some((op, count)) = self.operator() else { break };
             let precedence = op.precedence();
             if precedence < weakest {
                 break;
             }
             if op.is_comparison() {
                 if compared {
-                    return Err(self.mistake(Syntax::Chain { operator: op.text() }));
+                    return Err(self.chain(&left, op));
                 }
                 compared = true;
             }
-            self.advance();
+            self.take_operator(op, count);
             // `??` groups to the right, all others to the left.
             let right_weakest = if op == BinaryOp::Coalesce { precedence } else { precedence + 1 };
             let right = self.nested(|parser| parser.binary(right_weakest, braces))?;
@@ -90,8 +110,11 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn unary(&mut self, braces: Braces) -> Parse<Expr> {
+    pub(super) fn unary(&mut self, braces: Braces) -> Parse<Expr> {
         let start = self.at;
+        if self.is_foreign_prefix() {
+            return self.foreign_prefix(braces);
+        }
         if self.eat(Punct::Not) {
             let inner = self.nested(|parser| parser.unary(braces))?;
             let parts = self.height;
@@ -118,7 +141,8 @@ impl Parser<'_> {
         self.advance();
         let digits = self.text().replace('_', "");
         let Ok(value) = format!("-{digits}").parse::<i64>() else {
-            return Err(self.mistake(Syntax::Number { text: format!("-{digits}") }));
+            let text = format!("-{digits}");
+            return Err(self.mistake(Syntax::Number { text, mended: None }));
         };
         self.advance();
         self.finish(ExprKind::Int(value), self.since(start), 0).map(Some)
@@ -126,7 +150,30 @@ impl Parser<'_> {
 
     fn postfix(&mut self, mut expr: Expr) -> Parse<Expr> {
         let mut height = self.height;
-        while self.eat(Punct::Dot) {
+        loop {
+            if let Some(foreign) = self.foreign_postfix(&expr) {
+                let parts = height.max(self.height);
+                let span = self.since(expr.span.start);
+                expr = match foreign? {
+                    // Brackets read an entry with `get`.
+                    Some(kind) => {
+                        let ExprKind::Index(_, key) = kind else {
+                            expr = self.finish(ExprKind::Error, span, parts)?;
+                            height = self.height;
+                            continue;
+                        };
+                        let name = Ident { name: "get".into(), span: key.span };
+                        let kind = ExprKind::Method(Box::new(expr), name, vec![*key]);
+                        self.finish(kind, span, parts)?
+                    }
+                    None => self.finish(ExprKind::Error, span, parts)?,
+                };
+                height = self.height;
+                continue;
+            }
+            if !self.eat(Punct::Dot) {
+                break;
+            }
             let name = self.member()?;
             let start = expr.span.start;
             let kind = if self.is(Punct::LeftParen) {
@@ -157,50 +204,92 @@ impl Parser<'_> {
     }
 
     /// Reads arguments in brackets, and sets `height` to that of the highest argument.
-    fn args(&mut self, open: Punct, close: Punct) -> Parse<Vec<Expr>> {
+    pub(super) fn args(&mut self, open: Punct, close: Punct) -> Parse<Vec<Expr>> {
+        let at = self.at;
         self.expect(open)?;
         let (mut args, mut height) = (Vec::new(), 0);
         while !self.is(close) {
             args.push(self.expr()?);
             height = height.max(self.height);
-            if !self.eat(Punct::Comma) {
+            if self.eat(Punct::Comma) {
+                continue;
+            }
+            if !self.starts_argument(close) {
                 break;
             }
+            let edit = self.insert_after(self.before(), ",");
+            self.miss(",", "the value", Some(edit));
         }
-        if !self.is(close) {
-            return Err(self.expected(format!("`,` or `{}`", close.text())));
-        }
-        self.advance();
+        self.close_bracket(at, close)?;
         self.height = height;
         Ok(args)
     }
 
+    /// True if another argument starts here, without the comma before it.
+    fn starts_argument(&self, close: Punct) -> bool {
+        let is_name = self.kind_ahead(1) == TokenKind::Punct(Punct::Colon);
+        // Between strings a `+` may be missing as well.
+        let is_string = |token: u32| self.kind_at(token) == TokenKind::String;
+        let may_be_sum =
+            close == Punct::RightParen && (is_string(self.at) || is_string(self.before()));
+        starts_value(self.kind())
+            && !(self.on_new_line() || self.starts_anew() || is_name || may_be_sum)
+    }
+
     /// Reads fields and values in braces, and sets `height` to that of the highest value.
     fn inits(&mut self) -> Parse<Vec<Init>> {
-        self.expect(Punct::LeftBrace)?;
+        self.open_brace("the name")?;
         let (mut inits, mut height) = (Vec::new(), 0);
         while !self.is(Punct::RightBrace) {
             let name = self.ident("a field")?;
-            self.expect(Punct::Colon)?;
-            let value = self.expr()?;
+            let value = self.init_value(&name)?;
             height = height.max(self.height);
             inits.push(Init { name, value });
-            if !self.eat(Punct::Comma) {
+            let is_separator = self.kind_ahead(1) == TokenKind::Ident
+                && self.kind_ahead(2) == TokenKind::Punct(Punct::Colon);
+            if self.eat(Punct::Comma)
+                || (is_separator && self.eat_instead(Punct::Semicolon, Punct::Comma))
+            {
+                continue;
+            }
+            let next = self.kind_ahead(1);
+            let is_next = self.kind() == TokenKind::Ident
+                && matches!(next, TokenKind::Punct(Punct::Colon | Punct::Assign));
+            if !is_next {
                 break;
             }
+            let edit = self.insert_after(self.before(), ",");
+            self.miss(",", "the field", Some(edit));
         }
-        if !self.is(Punct::RightBrace) {
+        let ends = self.is(Punct::RightBrace) || self.is(Punct::Semicolon) || self.starts_anew();
+        if !ends && !self.is_swallowed() {
             return Err(self.expected("`,` or `}`".into()));
         }
-        self.advance();
+        self.close_brace();
         self.height = height;
         Ok(inits)
+    }
+
+    /// Reads `:` and the value of a field.
+    fn init_value(&mut self, name: &Ident) -> Parse<Expr> {
+        if matches!(self.kind(), TokenKind::Punct(Punct::Comma | Punct::RightBrace)) {
+            let text = format!("{0}: {0}", name.name);
+            self.foreign(Foreign::Shorthand, name.span, vec![Edit { span: name.span, text }]);
+            return self.finish(ExprKind::Name(name.name.clone()), name.span, 0);
+        }
+        if !self.eat_instead(Punct::Assign, Punct::Colon) {
+            self.expect_before(Punct::Colon, "the name", starts_value)?;
+        }
+        self.expr()
     }
 
     fn primary(&mut self, braces: Braces) -> Parse<Expr> {
         let start = self.at;
         self.height = 0;
         match self.kind() {
+            TokenKind::Int | TokenKind::String if matches!(self.raw_kind(), TokenKind::Bad(_)) => {
+                Ok(self.bad_literal())
+            }
             TokenKind::Int => self.int(),
             TokenKind::Float => {
                 let value = self.text().replace('_', "").parse().expect("the lexer saw a float");
@@ -216,13 +305,14 @@ impl Parser<'_> {
             }
             TokenKind::Keyword(keyword) => self.keyword_expr(keyword, braces),
             TokenKind::Ident => self.name_expr(braces),
+            TokenKind::Punct(Punct::Dot) if self.kind_ahead(1) == TokenKind::Int => {
+                Ok(self.point_first())
+            }
             TokenKind::Punct(Punct::LeftParen) => {
                 self.advance();
                 let inner = self.expr()?;
                 let parts = self.height;
-                if !self.eat(Punct::RightParen) {
-                    return Err(self.expected("`)`".into()));
-                }
+                self.close_bracket(start, Punct::RightParen)?;
                 self.finish(ExprKind::Paren(Box::new(inner)), self.since(start), parts)
             }
             TokenKind::Punct(Punct::LeftBracket) => {
@@ -244,7 +334,7 @@ impl Parser<'_> {
         let text = self.text().replace('_', "");
         match text.parse() {
             Ok(value) => self.literal(ExprKind::Int(value)),
-            Err(_) => Err(self.mistake(Syntax::Number { text })),
+            Err(_) => Err(self.mistake(Syntax::Number { text, mended: None })),
         }
     }
 
@@ -256,21 +346,25 @@ impl Parser<'_> {
             Keyword::None => self.literal(ExprKind::None),
             Keyword::Some => {
                 self.advance();
+                let open = self.at;
                 self.expect(Punct::LeftParen)?;
                 let inner = self.expr()?;
                 let parts = self.height;
-                self.expect(Punct::RightParen)?;
+                self.close_bracket(open, Punct::RightParen)?;
                 self.finish(ExprKind::Some(Box::new(inner)), self.since(start), parts)
             }
             Keyword::New | Keyword::Put => {
                 self.advance();
                 let object = self.ident("an object")?;
+                if self.is(Punct::LeftParen) {
+                    return self.new_call(start);
+                }
+                let inits = self.inits()?;
+                let parts = self.height;
                 if braces == Braces::Head {
                     let name = format!("{} {}", keyword.text(), object.name);
                     self.report(Syntax::StructInHead { name }, self.since(start));
                 }
-                let inits = self.inits()?;
-                let parts = self.height;
                 let kind = ExprKind::Create { is_put: keyword == Keyword::Put, object, inits };
                 self.finish(kind, self.since(start), parts)
             }
@@ -283,13 +377,16 @@ impl Parser<'_> {
     fn if_expr(&mut self) -> Parse<Expr> {
         let start = self.at;
         self.advance();
-        let condition = self.head_expr()?;
+        let condition = self.condition()?;
         let mut parts = self.height;
         let mut braced = |parser: &mut Self| -> Parse<Expr> {
-            parser.expect(Punct::LeftBrace)?;
+            parser.open_brace("the condition")?;
             let inner = parser.expr()?;
             parts = parts.max(parser.height);
-            parser.expect(Punct::RightBrace)?;
+            if !parser.is(Punct::RightBrace) && !parser.is_keyword(Keyword::Else) {
+                return Err(parser.expected("`}`".into()));
+            }
+            parser.close_brace();
             Ok(inner)
         };
         let then = braced(self)?;
@@ -312,20 +409,28 @@ impl Parser<'_> {
     fn endorse(&mut self) -> Parse<Expr> {
         let start = self.at;
         self.advance();
+        let open = self.at;
         self.expect(Punct::LeftParen)?;
         let value = self.expr()?;
         let parts = self.height;
-        self.expect(Punct::RightParen)?;
+        self.close_bracket(open, Punct::RightParen)?;
         if !self.eat_keyword(Keyword::As) {
             return Err(self.expected("`as` and a level".into()));
         }
         let level = self.ident("a level")?;
         let mut reason = None;
-        if self.eat_keyword(Keyword::Because) {
+        let is_string = self.kind() == TokenKind::String;
+        if is_string {
+            let edit = self.insert_after(self.before(), " because");
+            self.miss("because", "the level", Some(edit));
+        }
+        if is_string || self.eat_keyword(Keyword::Because) {
             if self.kind() != TokenKind::String {
                 return Err(self.expected("the reason, as a string".into()));
             }
-            reason = Some((string_value(self.text()).into(), self.here()));
+            let is_bad = matches!(self.raw_kind(), TokenKind::Bad(_));
+            let text = if is_bad { "…".to_owned() } else { string_value(self.text()) };
+            reason = Some((text.into(), self.here()));
             self.advance();
         }
         let kind = ExprKind::Endorse { value: Box::new(value), level, reason };
@@ -340,20 +445,20 @@ impl Parser<'_> {
             let parts = self.height;
             return self.finish(ExprKind::Call(name, args), self.since(start), parts);
         }
+        let open = self.at;
         if self.eat(Punct::LeftBracket) {
             let key = self.expr()?;
             let parts = self.height;
-            if !self.eat(Punct::RightBracket) {
-                return Err(self.expected("`]`".into()));
-            }
+            self.close_bracket(open, Punct::RightBracket)?;
             return self.finish(ExprKind::Index(name, Box::new(key)), self.since(start), parts);
         }
         if self.is(Punct::LeftBrace) && self.is_struct_value(braces) {
-            if braces == Braces::Head {
-                self.report(Syntax::StructInHead { name: name.name.to_string() }, name.span);
-            }
             let inits = self.inits()?;
             let parts = self.height;
+            if braces == Braces::Head {
+                let syntax = Syntax::StructInHead { name: name.name.to_string() };
+                self.report(syntax, self.since(start));
+            }
             return self.finish(ExprKind::Struct(name, inits), self.since(start), parts);
         }
         self.finish(ExprKind::Name(name.name), name.span, 0)
@@ -366,7 +471,8 @@ impl Parser<'_> {
         match (self.kind_ahead(1), self.kind_ahead(2)) {
             (TokenKind::Ident, TokenKind::Punct(Punct::Colon)) => true,
             (TokenKind::Punct(Punct::RightBrace), _) => braces == Braces::Allowed,
-            _ => false,
+            // Broken fields: outside of a head nothing else begins on the line of the brace.
+            _ => braces == Braces::Allowed && !self.is_first_of_line(self.ahead(1)),
         }
     }
 }

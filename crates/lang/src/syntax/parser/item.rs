@@ -1,21 +1,38 @@
-//! Items and types.
+//! Items.
 
 use super::super::ast::{
-    Function, Ident, Item, ItemKind, Object, ObjectField, Operation, Param, Program, Store, Struct,
-    Transaction, TypeExpr, TypeKind,
+    Block, Function, Ident, Item, ItemKind, Operation, Program, Stmt, StmtKind, Store, Transaction,
+    TypeExpr, TypeKind,
 };
 use super::super::token::{Punct, TokenKind};
 use super::{Mistake, Parse, Parser};
-use crate::diagnostic::m0001::Syntax;
+use crate::diagnostic::Edit;
+use crate::diagnostic::m0001::{Foreign, Syntax};
 
 impl Parser<'_> {
     pub(super) fn program(&mut self) -> Program {
         let mut items = Vec::new();
         while self.kind() != TokenKind::End {
-            let (start, docs) = (self.at, self.docs());
+            let mut docs = self.docs();
+            let allows = self.allows();
+            if docs.is_empty() && !allows.is_empty() {
+                docs = self.docs();
+            }
+            let start = self.at;
+            (self.item_start, self.open_braces) = (start, Vec::new());
+            (self.is_doubtful, self.is_unbalanced) = (false, false);
             match self.item() {
-                Ok(kind) => items.push(Item { docs, kind, span: self.since(start) }),
+                Ok(Some(kind)) => {
+                    items.push(Item { docs, allows, kind, span: self.since(start) });
+                }
+                Ok(None) => {
+                    if let (true, Some(last)) = (self.is_unbalanced, items.last_mut()) {
+                        mark_incomplete(last);
+                    }
+                }
                 Err(Mistake) => {
+                    // No other part of the program names a transaction.
+                    self.is_lost |= !self.is_word_at(start, "transaction");
                     if self.at == start {
                         self.advance();
                     }
@@ -23,14 +40,19 @@ impl Parser<'_> {
                 }
             }
         }
-        Program { items }
+        Program { items, is_incomplete: self.is_lost, left_out: Vec::new() }
     }
 
-    fn item(&mut self) -> Parse<ItemKind> {
+    fn is_word_at(&self, token: u32, word: &str) -> bool {
+        self.source.token_text(token) == word
+    }
+
+    /// Reads an item; none if something stands here that is no item and declares nothing.
+    fn item(&mut self) -> Parse<Option<ItemKind>> {
         if self.kind() != TokenKind::Ident {
-            return Err(self.expected_item());
+            return self.between_items();
         }
-        match self.text() {
+        let item = match self.text() {
             "level" => self.level(),
             "store" => self.store().map(ItemKind::Store),
             "object" => self.object().map(ItemKind::Object),
@@ -39,16 +61,30 @@ impl Parser<'_> {
             "isolated" | "transaction" => self.transaction().map(ItemKind::Transaction),
             "enum" => Err(self.mistake(Syntax::Reserved { what: "`enum`" })),
             "import" => Err(self.mistake(Syntax::Reserved { what: "`import`" })),
-            _ => Err(self.expected_item()),
+            _ => return self.foreign_item(),
+        };
+        item.map(Some)
+    }
+
+    /// Reads the item that `word` begins.
+    pub(super) fn item_of(&mut self, word: &str) -> Parse<ItemKind> {
+        match word {
+            "level" => self.level(),
+            "store" => self.store().map(ItemKind::Store),
+            "object" => self.object().map(ItemKind::Object),
+            "struct" => self.struct_item().map(ItemKind::Struct),
+            "fn" => self.function().map(ItemKind::Function),
+            _ => self.transaction().map(ItemKind::Transaction),
         }
     }
 
-    fn expected_item(&mut self) -> Mistake {
+    pub(super) fn expected_item(&mut self) -> Mistake {
         self.expected("`level`, `store`, `object`, `struct`, `fn` or `transaction`".into())
     }
 
     fn level(&mut self) -> Parse<ItemKind> {
         self.advance();
+        self.pass_second_word("level");
         let name = self.ident("the name of the level")?;
         self.expect_word("between")?;
         let above = self.levels("the level above")?;
@@ -68,209 +104,137 @@ impl Parser<'_> {
 
     fn store(&mut self) -> Parse<Store> {
         self.advance();
+        self.pass_second_word("store");
         let name = self.ident("the name of the store")?;
-        self.expect(Punct::Colon)?;
-        let level = self.ident("the store's level")?;
+        let level = self.level_of_store(&name)?;
         let mut operations = Vec::new();
-        if self.eat(Punct::LeftBrace) {
+        if self.is(Punct::LeftBrace) {
+            self.open_brace("the level")?;
             while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
                 let start = self.at;
-                if let Ok(operation) = self.operation() {
-                    operations.push(operation);
-                } else {
-                    self.skip_member(start);
+                match self.operation() {
+                    Ok(Some(operation)) => operations.push(operation),
+                    Ok(None) => self.is_lost = true,
+                    Err(Mistake) => self.skip_member(start),
                 }
             }
-            self.expect(Punct::RightBrace)?;
+            self.close_brace();
         } else {
             self.close(Punct::Semicolon, "the store")?;
         }
         Ok(Store { name, level, operations })
     }
 
+    /// Reads `:` and the level of a store.
+    fn level_of_store(&mut self, name: &Ident) -> Parse<Ident> {
+        if matches!(self.kind(), TokenKind::Punct(Punct::Semicolon | Punct::LeftBrace)) {
+            self.foreign(Foreign::NoLevel, name.span, Vec::new());
+            return Ok(Ident { name: "".into(), span: name.span });
+        }
+        if self.is(Punct::Assign) {
+            self.eat_instead(Punct::Assign, Punct::Colon);
+        } else {
+            self.expect_before(Punct::Colon, "the name", |next| next == TokenKind::Ident)?;
+        }
+        self.ident("the store's level")
+    }
+
     /// Skips the rest of a broken operation or field that began at `start`.
-    fn skip_member(&mut self, start: u32) {
-        self.skip_statement();
+    pub(super) fn skip_member(&mut self, start: u32) {
+        self.is_lost = true;
+        self.skip_statement(start);
         // The start of a statement ends the skipping, but no statement can start here.
         while self.at_statement() {
             self.advance();
-            self.skip_statement();
+            self.skip_statement(self.at);
         }
         if self.at == start {
             self.advance();
         }
     }
 
-    fn operation(&mut self) -> Parse<Operation> {
+    /// Reads an operation; none if a parameter was lost.
+    fn operation(&mut self) -> Parse<Option<Operation>> {
         let (start, docs) = (self.at, self.docs());
         let is_command = self.is_word("command");
         if !is_command && !self.is_word("query") {
             return Err(self.expected("`query` or `command`".into()));
         }
+        let word = self.text().to_owned();
         self.advance();
+        self.pass_second_word(&word);
         let name = self.ident("the name of the operation")?;
-        let params = self.params()?;
+        let open = self.at;
+        self.open_params()?;
+        let (params, is_whole) = self.param_list("a parameter", (open, Punct::RightParen))?;
         let result = self.result_type()?;
         self.close(Punct::Semicolon, "the operation")?;
-        Ok(Operation { docs, is_command, name, params, result, span: self.since(start) })
+        let span = self.since(start);
+        Ok(is_whole.then_some(Operation { docs, is_command, name, params, result, span }))
     }
 
-    fn params(&mut self) -> Parse<Vec<Param>> {
-        self.expect(Punct::LeftParen)?;
-        let mut params = Vec::new();
-        while !self.is(Punct::RightParen) {
-            params.push(self.param("a parameter")?);
-            if !self.eat(Punct::Comma) {
-                break;
-            }
-        }
-        self.expect(Punct::RightParen)?;
-        Ok(params)
-    }
-
-    /// Reads the parameters of a transaction. A broken parameter loses only itself: no code in the
-    /// program calls a transaction with a number of parameters, so diagnostics about the rest stay
-    /// true.
-    fn transaction_params(&mut self) -> Parse<Vec<Param>> {
-        self.expect(Punct::LeftParen)?;
-        Ok(self.param_list("a parameter", Punct::RightParen)?.0)
-    }
-
-    /// Reads names with their types up to the closing punctuation. Also returns true if each could
-    /// be read. A broken parameter is left out, and the parameters after it are still read.
-    fn param_list(&mut self, what: &str, close: Punct) -> Parse<(Vec<Param>, bool)> {
-        let (mut params, mut is_whole) = (Vec::new(), true);
-        while !self.is(close) {
-            match self.param(what) {
-                Ok(param) => params.push(param),
-                Err(Mistake) => {
-                    is_whole = false;
-                    self.skip_param(close)?;
-                }
-            }
-            if self.eat(Punct::Comma) {
-                continue;
-            }
-            let starts_next = self.kind() == TokenKind::Ident
-                && self.kind_ahead(1) == TokenKind::Punct(Punct::Colon);
-            if !starts_next {
-                break;
-            }
-            let (after, found) = (what.replacen("a ", "the ", 1), self.found());
-            self.report(Syntax::Missing { token: ",", after, found }, self.here());
-            is_whole = false;
-        }
-        self.expect(close)?;
-        Ok((params, is_whole))
-    }
-
-    fn skip_param(&mut self, close: Punct) -> Parse<()> {
-        loop {
-            match self.kind() {
-                TokenKind::Punct(punct) if punct == Punct::Comma || punct == close => return Ok(()),
-                TokenKind::Punct(Punct::LeftBrace) | TokenKind::End => return Err(Mistake),
-                _ if self.at_item() => return Err(Mistake),
-                _ => self.advance(),
-            }
-        }
-    }
-
-    fn param(&mut self, what: &str) -> Parse<Param> {
-        let docs = self.docs();
-        let name = self.ident(what)?;
-        self.expect(Punct::Colon)?;
-        let param_type = self.type_expr()?;
-        Ok(Param { docs, name, param_type })
+    /// Expects the parenthesis before parameters.
+    fn open_params(&mut self) -> Parse<()> {
+        self.expect_before(Punct::LeftParen, "the name", |next| {
+            matches!(next, TokenKind::Ident | TokenKind::Punct(Punct::RightParen))
+        })
     }
 
     fn result_type(&mut self) -> Parse<Option<TypeExpr>> {
-        if self.eat(Punct::Arrow) { self.type_expr().map(Some) } else { Ok(None) }
+        self.pass_strays();
+        if self.eat(Punct::Arrow) {
+            return self.type_expr().map(Some);
+        }
+        if self.is(Punct::Colon) && self.kind_ahead(1) == TokenKind::Ident {
+            let span = self.here();
+            let edits = vec![self.insert_instead(" ->")];
+            self.foreign(Foreign::ResultColon, span, edits);
+            self.advance();
+            return self.type_expr().map(Some);
+        }
+        if self.kind() == TokenKind::Ident && !self.at_item() && !self.on_new_line() {
+            self.expect_before(Punct::Arrow, "the parameters", |_| true)?;
+            return self.type_expr().map(Some);
+        }
+        Ok(None)
     }
 
-    fn object(&mut self) -> Parse<Object> {
-        self.advance();
-        let name = self.ident("the name of the object")?;
-        if !self.eat_keyword(super::super::token::Keyword::In) {
-            return Err(self.expected("`in` and the store".into()));
-        }
-        let store = self.ident("the store that the object lives in")?;
-        self.expect(Punct::LeftBrace)?;
-        let docs = self.docs();
-        self.expect_word("key")?;
-        let mut key = self.param("the name of the key")?;
-        key.docs = docs;
-        self.close(Punct::Semicolon, "the key")?;
-        let mut fields = Vec::new();
-        while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
-            let start = self.at;
-            if let Ok(field) = self.object_field() {
-                fields.push(field);
-            } else {
-                self.skip_member(start);
-            }
-        }
-        self.expect(Punct::RightBrace)?;
-        Ok(Object { name, store, key, fields })
-    }
-
-    fn object_field(&mut self) -> Parse<ObjectField> {
-        let (start, docs) = (self.at, self.docs());
-        if self.kind_ahead(1) != TokenKind::Punct(Punct::Colon) {
-            if self.is_word("index") {
-                return Err(self.mistake(Syntax::Reserved { what: "`index … on`" }));
-            }
-            if self.is_word("unique") {
-                return Err(self.mistake(Syntax::Reserved { what: "`unique …`" }));
-            }
-        }
-        let name = self.ident("a field")?;
-        self.expect(Punct::Colon)?;
-        let field_type = self.type_expr()?;
-        self.no_policy()?;
-        let default = if self.eat(Punct::Assign) { Some(self.expr()?) } else { None };
-        self.no_policy()?;
-        self.close(Punct::Semicolon, "the field")?;
-        Ok(ObjectField { docs, name, field_type, default, span: self.since(start) })
-    }
-
-    fn no_policy(&mut self) -> Parse<()> {
-        for (word, what) in [("within", "`within …`"), ("by", "`by …`")] {
-            if self.is_word(word) {
-                return Err(self.mistake(Syntax::Reserved { what }));
-            }
-        }
-        Ok(())
-    }
-
-    fn struct_item(&mut self) -> Parse<Struct> {
-        self.advance();
-        let name = self.ident("the name of the struct")?;
-        self.expect(Punct::LeftBrace)?;
-        // A struct value names all fields, so a struct with missing fields is left out entirely.
-        let (fields, is_whole) = self.param_list("a field", Punct::RightBrace)?;
-        if is_whole { Ok(Struct { name, fields }) } else { Err(Mistake) }
+    /// Returns the edit that writes `text` in place of the current token.
+    fn insert_instead(&self, text: &str) -> Edit {
+        let adjacent = self.is_adjacent(self.before());
+        let text = if adjacent { text } else { text.trim_start() };
+        Edit { span: self.here(), text: text.to_owned() }
     }
 
     fn function(&mut self) -> Parse<Function> {
         self.advance();
+        self.pass_second_word("fn");
         let name = self.ident("the name of the function")?;
-        self.expect(Punct::LeftParen)?;
-        let (params, mut is_whole) = self.param_list("a parameter", Punct::RightParen)?;
-        self.expect(Punct::Arrow)?;
-        let result = self.type_expr()?;
+        let open = self.at;
+        self.open_params()?;
+        let (params, mut is_whole) = self.param_list("a parameter", (open, Punct::RightParen))?;
+        let result = match self.result_type()? {
+            Some(result) => result,
+            None if self.is(Punct::LeftBrace) => {
+                self.foreign(Foreign::NoResult, name.span, Vec::new());
+                TypeExpr { kind: TypeKind::Error, span: name.span }
+            }
+            None => return Err(self.expected("`->`".into())),
+        };
         let start = self.at;
-        self.expect(Punct::LeftBrace)?;
+        self.open_brace("the result")?;
         let mut lets = Vec::new();
         while self.at_let() {
+            let start = self.at;
             if let Ok(binding) = self.let_binding() {
                 lets.push(binding);
             } else {
                 is_whole = false;
-                self.skip_statement();
+                self.skip_statement(start);
             }
         }
-        let body = self.expr()?;
-        self.expect(Punct::RightBrace)?;
+        let body = self.function_value()?;
+        self.close_brace();
         let function = Function { name, params, result, lets, body, body_span: self.since(start) };
         if is_whole { Ok(function) } else { Err(Mistake) }
     }
@@ -279,58 +243,36 @@ impl Parser<'_> {
         let isolated = self.is_word("isolated").then(|| self.here());
         if isolated.is_some() {
             self.advance();
+            self.pass_second_word("isolated");
+            self.expect_word("transaction")?;
+        } else {
+            self.advance();
         }
-        self.expect_word("transaction")?;
+        self.pass_second_word("transaction");
         let name = self.ident("the name of the transaction")?;
-        let params = self.transaction_params()?;
+        let open = self.at;
+        self.open_params()?;
+        let (params, is_whole) = self.param_list("a parameter", (open, Punct::RightParen))?;
         let result = self.result_type()?;
-        let body = self.block()?;
+        self.gives_result = result.is_some();
+        let mut body = self.block()?;
+        if !is_whole || self.is_unbalanced {
+            // The body may use the lost parameter.
+            mark_block(&mut body);
+        }
         Ok(Transaction { isolated, name, params, result, body })
     }
+}
 
-    pub(super) fn type_expr(&mut self) -> Parse<TypeExpr> {
-        self.nested(Self::type_inner)
+/// Marks the body of a transaction that may end elsewhere.
+fn mark_incomplete(item: &mut Item) {
+    if let ItemKind::Transaction(declared) = &mut item.kind {
+        mark_block(&mut declared.body);
     }
+}
 
-    fn type_inner(&mut self) -> Parse<TypeExpr> {
-        let start = self.at;
-        let name = self.ident("a type")?;
-        let has_arguments = self.is(Punct::Less);
-        let kind = match &*name.name {
-            "ref" if self.kind() == TokenKind::Ident => TypeKind::Ref(self.ident("an object")?),
-            "counter" => TypeKind::Counter,
-            "decimal" => return Err(self.reserved_at(start, "`decimal`")),
-            "option" if has_arguments => TypeKind::Option(self.type_argument()?),
-            "list" if has_arguments => TypeKind::List(self.type_argument()?),
-            "set" if has_arguments => TypeKind::Set(self.type_argument()?),
-            "log" if has_arguments => TypeKind::Log(self.type_argument()?),
-            "map" if has_arguments => {
-                self.advance();
-                let key = self.type_expr()?;
-                self.expect(Punct::Comma)?;
-                let value = self.type_expr()?;
-                self.close_angle()?;
-                TypeKind::Map(Box::new(key), Box::new(value))
-            }
-            "option" | "list" | "set" | "log" | "map" => {
-                return Err(self.expected(format!("`<` after `{}`", name.name)));
-            }
-            _ => TypeKind::Named(name.name),
-        };
-        // If `>=` was split, its first half belongs to this type.
-        let end = self.at + u32::from(self.greater_split);
-        Ok(TypeExpr { kind, span: super::Span { start, end } })
-    }
-
-    fn reserved_at(&mut self, token: u32, what: &'static str) -> Mistake {
-        self.report(Syntax::Reserved { what }, super::Span::token(token));
-        Mistake
-    }
-
-    fn type_argument(&mut self) -> Parse<Box<TypeExpr>> {
-        self.expect(Punct::Less)?;
-        let inner = self.type_expr()?;
-        self.close_angle()?;
-        Ok(Box::new(inner))
-    }
+/// Marks a block that may use a name which was lost.
+fn mark_block(body: &mut Block) {
+    let span = body.span.before();
+    body.statements.insert(0, Stmt { allows: Vec::new(), kind: StmtKind::Error, span });
 }

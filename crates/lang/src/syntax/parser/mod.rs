@@ -1,11 +1,23 @@
 //! The parser: recursive descent, with operators by precedence.
 //!
-//! It recovers: a mistake in a statement loses that statement, and a mistake in an item loses the
+//! It recovers: where the meaning of a mistake is clear, for example a missing `;` or a word of
+//! another language, it reports the mistake with the edit that mends it and reads on as if it were
+//! mended. Any other mistake loses its statement, and a mistake in the head of an item loses the
 //! rest of that item. Mistakes after it are reported too.
 
+mod allow;
 mod expr;
+mod field;
+mod foreign;
+mod foreign_item;
+mod foreign_value;
 mod item;
+mod odd;
+mod operators;
+mod recovery;
+mod skip;
 mod stmt;
+mod types;
 
 use std::collections::HashSet;
 
@@ -15,6 +27,8 @@ use super::ast::{Ident, Program};
 use super::token::{BadToken, Keyword, Punct, Source, Span, TokenKind};
 use crate::diagnostic::m0001::{self, Syntax};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use odd::Odd;
+use recovery::Missing;
 
 /// The maximum depth of the parser's recursion: blocks in blocks, parentheses in parentheses.
 pub const NESTING_MAX: usize = 128;
@@ -41,9 +55,22 @@ const ITEM_WORDS: [&str; 7] =
 /// assert_eq!((program.items.len(), diagnostics.len()), (1, 0));
 /// ```
 pub fn parse(source: &Source) -> (Program, Vec<Diagnostic>) {
+    let odd = Odd::find(source);
     let mut parser = Parser {
         source,
         at: 0,
+        skipped: odd.skipped,
+        torn: odd.torn,
+        given_up: Vec::new(),
+        next_skipped: 0,
+        is_lost: false,
+        item_start: 0,
+        open_braces: Vec::new(),
+        missing: Vec::new(),
+        meant: None,
+        gives_result: false,
+        is_doubtful: false,
+        is_unbalanced: false,
         greater_split: false,
         depth: 0,
         height: 0,
@@ -52,7 +79,10 @@ pub fn parse(source: &Source) -> (Program, Vec<Diagnostic>) {
         last_mistake: None,
         mistakes: 0,
     };
+    parser.skip_odd();
     let program = parser.program();
+    parser.report_missing();
+    parser.report_odd(odd.mistakes);
     (program, parser.diagnostics.into_sorted())
 }
 
@@ -64,6 +94,30 @@ type Parse<T> = Result<T, Mistake>;
 struct Parser<'a> {
     source: &'a Source,
     at: u32,
+    /// Runs of tokens that are no part of the program, and the first of them that lies ahead.
+    skipped: Vec<Span>,
+    next_skipped: usize,
+    /// Lines torn by a string without an end: other mistakes there follow from it.
+    torn: Vec<Span>,
+    /// The parts that were skipped after a mistake.
+    given_up: Vec<Span>,
+    /// True if a part was lost that other parts may name.
+    is_lost: bool,
+    /// The first token of the current item.
+    item_start: u32,
+    /// The opening braces around the current token.
+    open_braces: Vec<u32>,
+    /// Missing punctuation, reported at the end.
+    missing: Vec<Missing>,
+    /// A word of another language, and the word that is meant.
+    meant: Option<(u32, Keyword)>,
+    /// True if a bracket of the current statement has no counterpart, so that its parts may belong
+    /// together differently.
+    is_doubtful: bool,
+    /// True if a brace of the current item has no counterpart.
+    is_unbalanced: bool,
+    /// True in a transaction that declares a result.
+    gives_result: bool,
     /// True if the `>` of the `>=` at `at` was taken as the end of a type.
     greater_split: bool,
     depth: usize,
@@ -77,17 +131,61 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
+    /// Returns the kind of the current token, or the kind that is meant.
     fn kind(&self) -> TokenKind {
-        let kind = self.source.tokens[self.at as usize].kind;
+        if let Some((at, keyword)) = self.meant
+            && at == self.at
+        {
+            return TokenKind::Keyword(keyword);
+        }
+        let kind = self.kind_at(self.at);
         if self.greater_split && kind == TokenKind::Punct(Punct::GreaterEqual) {
             return TokenKind::Punct(Punct::Assign);
         }
         kind
     }
 
-    fn kind_ahead(&self, ahead: u32) -> TokenKind {
+    fn raw_kind(&self) -> TokenKind {
+        self.source.tokens[self.at as usize].kind
+    }
+
+    fn kind_at(&self, token: u32) -> TokenKind {
         let last = self.source.tokens.len() - 1;
-        self.source.tokens[last.min((self.at + ahead) as usize)].kind
+        match self.source.tokens[last.min(token as usize)].kind {
+            TokenKind::Bad(BadToken::Lookalike(punct)) => TokenKind::Punct(punct),
+            TokenKind::Bad(BadToken::Quotes | BadToken::UnterminatedString | BadToken::Escape) => {
+                TokenKind::String
+            }
+            TokenKind::Bad(BadToken::Number) => TokenKind::Int,
+            kind => kind,
+        }
+    }
+
+    fn kind_ahead(&self, ahead: u32) -> TokenKind {
+        self.kind_at(self.ahead(ahead))
+    }
+
+    /// Returns the token this far ahead; odd tokens do not count.
+    fn ahead(&self, ahead: u32) -> u32 {
+        let mut at = self.at + ahead;
+        for span in &self.skipped[self.next_skipped..] {
+            if span.start > at {
+                break;
+            }
+            at += span.end - span.start;
+        }
+        at.min(self.source.tokens.len() as u32 - 1)
+    }
+
+    /// Passes over odd tokens at the current place.
+    fn skip_odd(&mut self) {
+        while let Some(span) = self.skipped.get(self.next_skipped) {
+            if span.start > self.at {
+                return;
+            }
+            self.at = self.at.max(span.end);
+            self.next_skipped += 1;
+        }
     }
 
     fn text(&self) -> &str {
@@ -100,13 +198,14 @@ impl Parser<'_> {
 
     /// Returns the span from `start` to the token before this one.
     fn since(&self, start: u32) -> Span {
-        Span { start, end: self.at.max(start) }
+        Span { start, end: (self.before() + 1).max(start).min(self.at.max(start)) }
     }
 
     fn advance(&mut self) {
         if self.kind() != TokenKind::End {
             self.at += 1;
             self.greater_split = false;
+            self.skip_odd();
         }
     }
 
@@ -140,24 +239,6 @@ impl Parser<'_> {
 
     fn expect(&mut self, punct: Punct) -> Parse<()> {
         if self.eat(punct) { Ok(()) } else { Err(self.expected(format!("`{}`", punct.text()))) }
-    }
-
-    /// Expects closing or separating punctuation; if it is missing, continues as if it were there.
-    fn close(&mut self, punct: Punct, after: &str) -> Parse<()> {
-        if self.eat(punct) {
-            return Ok(());
-        }
-        if matches!(self.kind(), TokenKind::Bad(_)) {
-            return Err(self.expected(format!("`{}`", punct.text())));
-        }
-        let starts_anew = self.at_item()
-            || self.at_statement()
-            || self.is(Punct::RightBrace)
-            || self.kind() == TokenKind::End;
-        let found = self.found();
-        let missing = Syntax::Missing { token: punct.text(), after: after.to_owned(), found };
-        self.report(missing, self.here());
-        if starts_anew { Ok(()) } else { Err(Mistake) }
     }
 
     /// Expects the `>` that ends a type's arguments, also as the first half of `>=`.
@@ -219,13 +300,13 @@ impl Parser<'_> {
 
     /// Reports that another token was expected here.
     fn expected(&mut self, expected: String) -> Mistake {
-        let text = || self.text().to_owned();
-        let syntax = match self.kind() {
-            TokenKind::Bad(BadToken::Character) => Syntax::Character { text: text() },
-            TokenKind::Bad(BadToken::UnterminatedString) => Syntax::UnterminatedString,
-            TokenKind::Bad(BadToken::Escape) => Syntax::Escape,
-            TokenKind::Bad(BadToken::Number) => Syntax::Number { text: text() },
-            TokenKind::Bad(BadToken::BlockComment) => Syntax::BlockComment,
+        if self.is_swallowed() {
+            return Mistake;
+        }
+        let syntax = match self.raw_kind() {
+            TokenKind::Bad(BadToken::Character) => {
+                Syntax::Character { text: self.text().to_owned() }
+            }
             _ => Syntax::Expected { expected, found: self.found() },
         };
         self.mistake(syntax)
@@ -238,7 +319,9 @@ impl Parser<'_> {
 
     fn report(&mut self, syntax: Syntax, span: Span) {
         // A second complaint about the same token is about the first mistake again.
-        if self.last_mistake == Some(span.start) {
+        let is_torn =
+            self.torn.iter().any(|line| line.start <= span.start && span.start < line.end);
+        if self.last_mistake == Some(span.start) || is_torn {
             return;
         }
         self.last_mistake = Some(span.start);
@@ -267,78 +350,6 @@ impl Parser<'_> {
         let result = read(self);
         self.depth -= 1;
         result
-    }
-
-    /// True if an item starts here: two names in a row are never part of anything else.
-    fn at_item(&self) -> bool {
-        self.kind() == TokenKind::Ident
-            && self.kind_ahead(1) == TokenKind::Ident
-            && ITEM_WORDS.contains(&self.text())
-    }
-
-    /// True if a statement starts here that could not continue an expression.
-    fn at_statement(&self) -> bool {
-        matches!(
-            self.kind(),
-            TokenKind::Keyword(
-                Keyword::Let
-                    | Keyword::Var
-                    | Keyword::While
-                    | Keyword::For
-                    | Keyword::Require
-                    | Keyword::Return
-            )
-        )
-    }
-
-    /// Skips the rest of a broken statement: past its `;`, or up to the start or end of another.
-    fn skip_statement(&mut self) {
-        let mut depth = 0_usize;
-        loop {
-            match self.kind() {
-                TokenKind::End => return,
-                _ if depth == 0 && (self.at_statement() || self.at_item()) => return,
-                TokenKind::Punct(Punct::LeftBrace | Punct::LeftParen | Punct::LeftBracket) => {
-                    depth += 1;
-                }
-                TokenKind::Punct(Punct::RightBrace) if depth == 0 => return,
-                TokenKind::Punct(Punct::RightBrace) => {
-                    depth -= 1;
-                    if depth == 0 {
-                        self.advance();
-                        return;
-                    }
-                }
-                TokenKind::Punct(Punct::RightParen | Punct::RightBracket) => {
-                    depth = depth.saturating_sub(1);
-                }
-                TokenKind::Punct(Punct::Semicolon) if depth == 0 => {
-                    self.advance();
-                    return;
-                }
-                _ => {}
-            }
-            self.advance();
-        }
-    }
-
-    /// Skips the rest of the contents of braces, and the closing brace.
-    fn skip_braces(&mut self) {
-        while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
-            let start = self.at;
-            self.skip_statement();
-            if self.at == start {
-                self.advance();
-            }
-        }
-        self.eat(Punct::RightBrace);
-    }
-
-    /// Skips to the next item.
-    fn skip_item(&mut self) {
-        while self.kind() != TokenKind::End && !self.at_item() {
-            self.advance();
-        }
     }
 
     /// Returns the doc comment before the current token.
@@ -371,7 +382,8 @@ mod tests {
             titles(text),
             [
                 "expected the store's level, found `;`",
-                "expected `:`, found `string`",
+                "expected `:` after the name, found `string`",
+                "expected `;` after the field, found `}`",
                 "expected the name of the variable, found `=`",
                 "expected an expression, found `;`",
                 "expected `;` after the value, found `}`",
@@ -423,14 +435,14 @@ mod tests {
             titles(text),
             [
                 "expected `,` after the field, found `b`",
-                "expected `:`, found `int`",
+                "expected `:` after the name, found `int`",
                 "expected `<` after `option`, found `,`",
                 "expected `,` after the parameter, found `y`",
                 "expected a type, found `,`",
                 "expected the name of the variable, found `=`",
                 "expected an expression, found `;`",
                 "expected `,` after the parameter, found `b`",
-                "expected `:`, found `int`",
+                "expected `:` after the name, found `int`",
                 "expected the name of the variable, found `=`",
             ]
         );

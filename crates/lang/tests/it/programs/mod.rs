@@ -6,3 +6,4 @@ mod common;
 mod examples;
 mod explanations;
 mod rules;
+mod wrong;

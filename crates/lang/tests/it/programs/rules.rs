@@ -69,6 +69,11 @@ fn endorsement() {
     page(include_str!("rules/endorsement.md"));
 }
 
+#[test]
+fn allowed_warnings() {
+    page(include_str!("rules/allow.md"));
+}
+
 const WEAK_AND_STRONG: &str = "store strong: linearizable;\nstore weak: causal;\n\
     object S in strong { key id: string; n: int; flag: bool; }\n\
     object W in weak { key id: string; n: int; flag: bool; text: string; }\n";
