@@ -169,7 +169,8 @@ impl Runtime {
             self.delete(&ready, &parts).await?;
         }
         self.raise(last, &stores).await?;
-        if !self.is_raised(last, &stores).await? {
+        let is_raised = self.is_raised(last, &stores).await?;
+        if !is_raised && self.planted != Planted::FloorNotAwaited {
             return Ok(false);
         }
         // Done before the deletion: a runtime that still remembers a row would pass it on, and no

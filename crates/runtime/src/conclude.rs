@@ -212,6 +212,11 @@ impl Runtime {
         if self.planted == Planted::BlindWrites {
             commit.known.extend(self.all_known(visit).await);
         }
+        if self.planted == Planted::CommandsLeaveNoRows {
+            let is_of_command =
+                |write: &Write| matches!(write, Write::Witness(row) if row.object.is_none());
+            commit.writes.retain(|write| !is_of_command(write));
+        }
         if self.planted == Planted::WitnessBeforeEffects && role == Role::Later {
             let is_witness = |write: &Write| matches!(write, Write::Record(..));
             let witness = commit.writes.iter().filter(|write| is_witness(write)).cloned().collect();
