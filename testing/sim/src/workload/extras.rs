@@ -78,7 +78,7 @@ pub fn add(seed: u64, setup: &mut Setup, events: &mut Vec<Event<ClientCall>>) {
     if is_one(OPERATIONS_EVERY) {
         let mut random = Random::new(seed ^ 0x0064_656c_6574_6573);
         setup.extras.has_operations = true;
-        let calls = 4 + random.below(14);
+        let calls = 8 + random.below(24);
         add_calls(&mut random, OPERATIONS_MIX, calls, setup, events);
         add_deaths(&mut random, setup, events);
         add_laggard(&mut random, setup, events);
@@ -137,19 +137,23 @@ fn add_deaths(random: &mut Random, setup: &Setup, events: &mut Vec<Event<ClientC
     }
 }
 
-/// Adds a long time in which no update of the causal stores reaches one of their replicas.
+/// Adds long times, with short gaps, in which no update of the causal stores reaches one of their
+/// replicas.
 fn add_laggard(random: &mut Random, setup: &Setup, events: &mut Vec<Event<ClientCall>>) {
-    if setup.replicas == 1 || random.one_in(2) {
+    if setup.replicas == 1 || random.one_in(4) {
         return;
     }
     let laggard = 1 + random.below(setup.replicas);
     for store in [Store::Wall, Store::Feed] {
-        let since = during(random, Duration::from_secs(6));
-        let until = since + Duration::from_secs(6) + during(random, Duration::from_secs(20));
         let node = |replica: usize| -> Name { format!("{}/r{replica}", store.name()).into() };
-        for other in (1..=setup.replicas).filter(|other| *other != laggard) {
-            let (from, to) = (node(other), node(laggard));
-            events.push(Event::Cut(Cut { from, to, since, until }));
+        let mut since = during(random, Duration::from_secs(2));
+        while since < BUSY {
+            let until = since + Duration::from_secs(3) + during(random, Duration::from_secs(7));
+            for other in (1..=setup.replicas).filter(|other| *other != laggard) {
+                let (from, to) = (node(other), node(laggard));
+                events.push(Event::Cut(Cut { from, to, since, until }));
+            }
+            since = until + Duration::from_millis(200) + during(random, Duration::from_secs(2));
         }
     }
 }
