@@ -162,13 +162,8 @@ pub(super) fn covered(stage: &Stage, history: &History) -> BTreeMap<String, u64>
     let mut covered = super::promises::counts(history);
     covered.extend(lock(&stage.counted).clone());
     covered.insert("restarts".into(), *lock(&stage.restarts));
-    let lagged = [
-        ("clean-ups: floors that a replica lacked", &stage.laggards.floors),
-        ("clean-ups: witnesses asked of a replica that lagged", &stage.laggards.questions),
-    ];
-    for (name, count) in lagged {
-        covered.insert(name.into(), count.load(Ordering::Relaxed));
-    }
+    let laggards = stage.laggards.load(Ordering::Relaxed);
+    covered.insert("clean-ups that met a replica which lagged".into(), laggards);
     for deaths in &stage.deaths {
         for ((call, moment), count) in deaths.kills() {
             *covered.entry(format!("died {moment:?} {call:?}")).or_default() += count;

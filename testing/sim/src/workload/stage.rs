@@ -1,6 +1,7 @@
 //! The environment of a run: stores, their network, and all possible faults.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mingle_runtime::Runtime;
@@ -13,7 +14,7 @@ use mingle_store_replay::{ReplayConfig, ReplayStore};
 
 use super::calls::Store;
 use super::history::Operation;
-use super::laggards::{Laggards, Lagged};
+use super::laggards::Laggards;
 use super::setup::{Engine, Plan, Setup, process_name};
 use crate::flaw::Flaw;
 use crate::process::{DeathPlan, DeathRates, Partitions, Process, Reopen, RestartingStore, kept};
@@ -75,7 +76,8 @@ pub(super) struct Stage {
     pub(super) processes: Mutex<Vec<Option<Living>>>,
     pub(super) operations: Mutex<Vec<Operation>>,
     pub(super) restarts: Mutex<u64>,
-    pub(super) laggards: Arc<Lagged>,
+    /// The number of clean-ups that met a replica which lagged.
+    pub(super) laggards: Arc<AtomicU64>,
     pub(super) counted: Mutex<BTreeMap<String, u64>>,
     pub(super) is_over: Mutex<bool>,
 }
@@ -134,7 +136,7 @@ pub(super) fn stage(plan: &Plan, flaw: Flaw, world: &Arc<SimulatedWorld>) -> Sta
     let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
     let (mut faulty, mut faults) = (Vec::new(), Vec::new());
     let recording = Arc::new(Recording::default());
-    let laggards = Arc::new(Lagged::default());
+    let laggards = Arc::new(AtomicU64::new(0));
     for store in Store::ALL {
         let opened = open(&program, &setup, store, &partitions, world);
         for (at, down) in plan.schedule.restarts(store.name()) {
