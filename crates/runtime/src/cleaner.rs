@@ -169,8 +169,7 @@ impl Runtime {
             self.delete(&ready, &parts).await?;
         }
         self.raise(last, &stores).await?;
-        let is_raised = self.is_raised(last, &stores).await?;
-        if !is_raised && self.planted != Planted::FloorNotAwaited {
+        if !self.is_raised(last, &stores).await? {
             return Ok(false);
         }
         // Done before the deletion: a runtime that still remembers a row would pass it on, and no

@@ -72,8 +72,6 @@ pub enum Planted {
     QueriesBlind,
     /// The data that a command may have changed gets no witness rows (P4).
     CommandsLeaveNoRows,
-    /// Clean-up deletes records although the floor is not at every replica yet (P3).
-    FloorNotAwaited,
     /// A transaction passes on all that it met, through or not: rows multiply while a replica is
     /// away (P7).
     AllPassedOn,
@@ -83,7 +81,7 @@ pub enum Planted {
 
 impl Planted {
     /// All faults.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 32] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -116,7 +114,6 @@ impl Planted {
         Self::ThroughAtOne,
         Self::QueriesBlind,
         Self::CommandsLeaveNoRows,
-        Self::FloorNotAwaited,
     ];
 
     /// The faults that break no promise of a transaction, but hold up others while a store is away.

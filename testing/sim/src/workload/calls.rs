@@ -52,6 +52,8 @@ pub enum Kind {
     Enroll,
     /// Reads by a query in the middle of three stores.
     Tally,
+    /// Reads by a query what others write without commands, and then another store.
+    Browse,
     /// Adds to an object that others delete at a strong store.
     Jot,
     /// Deletes an object at a strong store, and begins it anew.
@@ -297,6 +299,7 @@ impl ClientCall {
                 let both = Visit { writes: vec![shelf, pad], ..write(shelf) };
                 vec![write(account), both, write(inbox)]
             }
+            Kind::Browse => vec![read(shelf), read(inbox)],
             Kind::ReadPad => vec![read(pad), read(inbox)],
             // A sheet's lines are no log of its writers: `deletes` judges them.
             Kind::Scribble => {
@@ -344,6 +347,7 @@ impl ClientCall {
             Kind::Audit => "audit",
             Kind::Enroll => "enroll",
             Kind::Tally => "tally",
+            Kind::Browse => "browse",
             Kind::Jot => "jot",
             Kind::Scrap => "scrap",
             Kind::ReadPad => "read_pad",
@@ -369,6 +373,7 @@ impl ClientCall {
             Kind::Tally => vec![account, shelf, inbox, tag],
             Kind::Jot | Kind::Scrap => vec![account, shelf, pad, inbox, tag],
             Kind::ReadPad => vec![pad, inbox],
+            Kind::Browse => vec![shelf, inbox],
             Kind::Scribble | Kind::Wipe => vec![account, sheet, inbox, tag],
             Kind::ReadSheet => vec![account, sheet],
             Kind::Deposit | Kind::Credit => vec![account, tag],

@@ -132,7 +132,7 @@ fn alone(step: Step) -> Step {
 }
 
 /// Returns reads of all objects at every replica after the run became quiet.
-fn finals(history: &History, store: Store) -> Vec<Transaction> {
+pub(super) fn finals(history: &History, store: Store) -> Vec<Transaction> {
     let replicas = history.finals.values().map(Vec::len).max().unwrap_or(0);
     let first = history.operations.len();
     let read = |replica: usize| {

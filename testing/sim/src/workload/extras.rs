@@ -46,6 +46,8 @@ const OPERATIONS_MIX: &[Kind] = &[
     Kind::Audit,
     Kind::Enroll,
     Kind::Tally,
+    Kind::Browse,
+    Kind::Browse,
     Kind::Jot,
     Kind::Jot,
     Kind::Scrap,

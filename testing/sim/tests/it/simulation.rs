@@ -13,6 +13,7 @@ const COVERED: &[&str] = &[
     "Audit",
     "BankToShop",
     "Both",
+    "Browse",
     "Claim",
     "Conflict at Commit",
     "Conflict at Read",
@@ -65,6 +66,7 @@ const COVERED: &[&str] = &[
     "died Before Commit",
     "died Before Everywhere",
     "died Before Read",
+    "exception: an eventual store read out of causal order",
     "keyed call",
     "keyed call, answered again",
     "keyed call, made again without a first answer",
@@ -97,6 +99,7 @@ const COVERED: &[&str] = &[
     "runtime Witnessed",
     "runs with an eventual store in the middle",
     "transactions finished by another program",
+    "transactions with reads at eventual stores, judged with all stores",
 ];
 
 fn replay(seed: u64) -> String {
