@@ -234,3 +234,110 @@ pub(super) fn counts(history: &History) -> BTreeMap<String, u64> {
     let counts = [("deletions at a strong store", pads), ("deletions at a causal store", sheets)];
     counts.map(|(name, count)| (name.to_owned(), count as u64)).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mingle_model::random::Random;
+
+    use super::super::calls::ClientCall;
+    use super::super::history::Final;
+    use super::*;
+
+    const SHELF: Object = Object::Shelf(0);
+    const PAD: Object = Object::Pad(0);
+    const SHEET: Object = Object::Sheet(0);
+    const ACCOUNT: Object = Object::Account(0);
+
+    fn text(entries: &[&str]) -> Vec<String> {
+        entries.iter().map(|entry| (*entry).to_owned()).collect()
+    }
+
+    /// Returns a call on the objects number 0 by a client that made the calls `after` before.
+    fn call(kind: Kind, tag: u32, after: &[usize], seen: &[(Object, &[&str])]) -> Operation {
+        let call = ClientCall::draw(&mut Random::new(1), &[kind], 1, tag);
+        let seen = seen.iter().map(|(object, entries)| (*object, text(entries))).collect();
+        let visits = call.visits().len();
+        Operation {
+            client: tag as usize,
+            call,
+            began: Duration::ZERO,
+            ended: Duration::ZERO,
+            end: End::Done { seen, mark: 0, has_rest: false, visits },
+            after: after.to_vec(),
+            again: None,
+        }
+    }
+
+    fn history(operations: Vec<Operation>, logs: &[(Object, &[&str])]) -> History {
+        let log = |(object, entries): &(Object, &[&str])| {
+            (*object, vec![Final { entries: text(entries), ..Final::default() }])
+        };
+        History { operations, finals: logs.iter().map(log).collect(), ..History::default() }
+    }
+
+    /// Unrolls a pad that was written, deleted and written, with this final content and read.
+    fn unrolled(last: &[&str], read: &[&str]) -> Result<(Vec<String>, Vec<String>), &'static str> {
+        let operations = vec![
+            call(Kind::Jot, 1, &[], &[]),
+            call(Kind::Scrap, 2, &[], &[]),
+            call(Kind::Jot, 3, &[], &[]),
+            call(Kind::ReadPad, 4, &[], &[(PAD, read)]),
+        ];
+        let mut all = history(operations, &[(SHELF, &["1", "2", "3"]), (PAD, last)]);
+        unroll(&mut all).map_err(|broken| broken.promise)?;
+        let End::Done { seen, .. } = &all.operations[3].end else { panic!("it is done") };
+        Ok((all.log(PAD).to_vec(), seen[0].1.clone()))
+    }
+
+    #[test]
+    fn a_pad_holds_what_was_written_since_its_last_deletion() {
+        let all = text(&["1", "2", "3"]);
+        for (read, is_part) in [(&[][..], 0), (&["1"], 1), (&["2"], 2), (&["2", "3"], 3)] {
+            let found = unrolled(&["2", "3"], read);
+            assert_eq!(found, Ok((all.clone(), all[..is_part].to_vec())), "{read:?}");
+        }
+        for read in [&["1", "2"][..], &["3"], &["1", "2", "3"], &["7"]] {
+            assert_eq!(unrolled(&["2", "3"], read), Err(PROMISE), "{read:?}");
+        }
+        for last in [&[][..], &["3"], &["1", "2", "3"]] {
+            assert_eq!(unrolled(last, &[]), Err(PROMISE), "{last:?}");
+        }
+    }
+
+    /// Judges a sheet: `1` writes, `2` deletes, and `3` reads; `after` and the first part of
+    /// `read` are the calls before the writer and the reader.
+    fn judged(
+        after: &[usize],
+        gone: &[&str],
+        read: (&[usize], &[&str]),
+        last: &[&str],
+    ) -> Result<(), &'static str> {
+        let operations = vec![
+            call(Kind::Wipe, 2, &[], &[(SHEET, gone)]),
+            call(Kind::Scribble, 1, after, &[]),
+            call(Kind::ReadSheet, 3, read.0, &[(ACCOUNT, &[]), (SHEET, read.1)]),
+        ];
+        let all = history(operations, &[(ACCOUNT, &["1", "2"]), (SHEET, last)]);
+        sheets(&all).map_err(|broken| broken.promise)
+    }
+
+    #[test]
+    fn a_deletion_removes_what_it_read_and_nothing_that_came_after_it() {
+        // The deletion may have removed the line, or not have met it.
+        assert_eq!(judged(&[], &[], (&[], &[]), &[]), Ok(()));
+        assert_eq!(judged(&[], &[], (&[], &["1"]), &["1"]), Ok(()));
+        assert_eq!(judged(&[], &["1"], (&[], &["1"]), &[]), Ok(()));
+        // It has read the line, so it has removed it, for all its successors too.
+        assert_eq!(judged(&[], &["1"], (&[], &[]), &["1"]), Err(PROMISE));
+        assert_eq!(judged(&[], &["1"], (&[0], &["1"]), &[]), Err(PROMISE));
+        // The writer came after the deletion: the line stays, and its successors see it.
+        assert_eq!(judged(&[0], &[], (&[1], &["1"]), &["1"]), Ok(()));
+        assert_eq!(judged(&[0], &[], (&[], &[]), &[]), Err(PROMISE));
+        assert_eq!(judged(&[0], &[], (&[1], &[]), &["1"]), Err(PROMISE));
+        // Lines that no effective call wrote, or that are there twice.
+        assert_eq!(judged(&[], &[], (&[], &[]), &["7"]), Err(PROMISE));
+        assert_eq!(judged(&[], &[], (&[], &[]), &["1", "1"]), Err(PROMISE));
+    }
+}

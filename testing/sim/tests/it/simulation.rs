@@ -153,7 +153,7 @@ const FOUND: &[(&str, u64)] = &[
     ("NoIntent", 2),
     ("UnguardedWitness", 7),
     ("WitnessBeforeEffects", 2),
-    ("HelperSkipsFloor", 10),
+    ("HelperSkipsFloor", 117),
     ("FloorAfterDeletion", 2),
     ("CleanedAtOneReplica", 1167),
     ("MiddleValuesNotKept", 2),
@@ -174,9 +174,12 @@ const FOUND: &[(&str, u64)] = &[
     ("ReadersNotAwaited", 30),
     ("AbortIgnored", 366),
     ("ThroughAtOne", 42),
+    ("QueriesBlind", 108),
+    ("CommandsLeaveNoRows", 10),
     ("ConflictsForgotten", 8),
     ("OutcomesForgotten", 60),
     ("CommitsDropped", 1),
+    ("DeletesForgotten", 10),
 ];
 
 #[test]
