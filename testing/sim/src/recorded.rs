@@ -9,8 +9,6 @@ use mingle_model::{Level, Value};
 use mingle_store::wrap::history::{Event, EventCall};
 use mingle_store::{Address, Read, Write};
 
-use crate::workload::BODIES;
-
 /// A unit whose versions a store counts: a field, or an element or entry of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Unit {
@@ -136,7 +134,7 @@ fn unit_of(read: &Read) -> Option<Unit> {
         Read::Contains(address, element) | Read::Entry(address, element) => {
             (address, Some(element.clone()))
         }
-        Read::Query { operation, arguments } => (&operated(operation, arguments)?, None),
+        Read::Query { arguments, .. } => (&operated(arguments)?, None),
         _ => return None,
     };
     Some(Unit { address: address.clone(), element })
@@ -144,10 +142,9 @@ fn unit_of(read: &Read) -> Option<Unit> {
 
 /// Returns the log that an operation of the simulated program reads or appends to: the first field
 /// of its first argument.
-fn operated(operation: &str, arguments: &[Value]) -> Option<Address> {
-    let is_known = BODIES.iter().any(|(_, name, _)| *name == operation);
+fn operated(arguments: &[Value]) -> Option<Address> {
     match arguments.first() {
-        Some(Value::Ref(object)) if is_known => Some(Address { object: object.clone(), field: 0 }),
+        Some(Value::Ref(object)) => Some(Address { object: object.clone(), field: 0 }),
         _ => None,
     }
 }
@@ -163,8 +160,8 @@ fn written(write: &Write) -> Vec<Unit> {
         Write::Insert(address, element) | Write::Put(address, element, _) => {
             vec![unit(address, None), unit(address, Some(element.clone()))]
         }
-        Write::Command { operation, arguments } => {
-            operated(operation, arguments).iter().map(|address| unit(address, None)).collect()
+        Write::Command { arguments, .. } => {
+            operated(arguments).iter().map(|address| unit(address, None)).collect()
         }
         _ => Vec::new(),
     }

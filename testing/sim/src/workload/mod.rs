@@ -39,7 +39,6 @@ use calls::ClientCall;
 use promises::{Broken, check};
 use run::{PATIENCE, run};
 use setup::Plan;
-pub use stage::BODIES;
 
 /// A run whose promises held.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ const OPERATIONS: &str = include_str!("operations.mingle");
 
 /// The operations of the stores: the store, the name, and the body. Each reads or appends to the
 /// first field of its first argument.
-pub const BODIES: [(Store, &str, &str); 3] = [
+const BODIES: [(Store, &str, &str); 3] = [
     (Store::Bank, "recorded", "builtin:value Ledger.entries"),
     (Store::Bank, "record", "builtin:append Ledger.entries"),
     (Store::Shop, "shelved", "builtin:value Shelf.entries"),

@@ -155,7 +155,7 @@ const FOUND: &[(&str, u64)] = &[
     ("WitnessBeforeEffects", 2),
     ("HelperSkipsFloor", 117),
     ("FloorAfterDeletion", 2),
-    ("CleanedAtOneReplica", 1167),
+    ("CleanedAtOneReplica", 101),
     ("MiddleValuesNotKept", 2),
     ("HelperDrawsAnew", 2),
     ("OperationsDiffer", 39),
