@@ -68,6 +68,10 @@ pub enum Mutant {
     /// A transaction that one replica of a store has is taken to be at all of them, and is not
     /// passed on (P4).
     ThroughAtOne,
+    /// A query does not ask for the rows of open transactions (P4).
+    QueriesBlind,
+    /// The data that a command may have changed gets no witness rows (P4).
+    CommandsLeaveNoRows,
     /// A transaction passes on all that it met, through or not: rows multiply while a replica is
     /// away (P7).
     AllPassedOn,
@@ -77,7 +81,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -108,6 +112,8 @@ impl Mutant {
         Self::ReadersNotAwaited,
         Self::AbortIgnored,
         Self::ThroughAtOne,
+        Self::QueriesBlind,
+        Self::CommandsLeaveNoRows,
     ];
 
     /// The faults that break no promise of a transaction, but hold up others while a store is away.

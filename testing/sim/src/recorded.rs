@@ -53,8 +53,9 @@ pub fn history_of(events: &[Event], store: &str, level: Level) -> Result<History
                 let Some(open) = open.get_mut(&event.transaction) else { continue };
                 for (read, answer) in reads.iter().zip(answers) {
                     // A unit that was read twice had one version, because both reads use one
-                    // snapshot.
+                    // snapshot. A query after the transaction's own command has no version yet.
                     if let Some(unit) = unit_of(read)
+                        && !open.writes.contains(&unit)
                         && !open.reads.iter().any(|(known, _)| *known == unit)
                     {
                         open.reads.push((unit, answer.version.0));
@@ -133,9 +134,19 @@ fn unit_of(read: &Read) -> Option<Unit> {
         Read::Contains(address, element) | Read::Entry(address, element) => {
             (address, Some(element.clone()))
         }
+        Read::Query { arguments, .. } => (&operated(arguments)?, None),
         _ => return None,
     };
     Some(Unit { address: address.clone(), element })
+}
+
+/// Returns the log that an operation of the simulated program reads or appends to: the first field
+/// of its first argument.
+fn operated(arguments: &[Value]) -> Option<Address> {
+    match arguments.first() {
+        Some(Value::Ref(object)) => Some(Address { object: object.clone(), field: 0 }),
+        _ => None,
+    }
 }
 
 /// Returns the units that a write certainly changes. Removals and deletions of absent values change
@@ -148,6 +159,9 @@ fn written(write: &Write) -> Vec<Unit> {
         }
         Write::Insert(address, element) | Write::Put(address, element, _) => {
             vec![unit(address, None), unit(address, Some(element.clone()))]
+        }
+        Write::Command { arguments, .. } => {
+            operated(arguments).iter().map(|address| unit(address, None)).collect()
         }
         _ => Vec::new(),
     }

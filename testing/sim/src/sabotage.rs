@@ -7,7 +7,7 @@ use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::wrap::layer::{Layer, Request, within};
 use mingle_store::{
     BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError,
-    Transaction,
+    Transaction, Write,
 };
 
 /// The planted fault of a store.
@@ -21,12 +21,18 @@ pub enum Sabotage {
     OutcomesForgotten,
     /// The near store drops one commit in ten.
     CommitsDropped,
+    /// The second strong store keeps the fields of a deleted object.
+    DeletesForgotten,
 }
 
 impl Sabotage {
     /// All planted faults.
-    pub const ALL: [Self; 3] =
-        [Self::ConflictsForgotten, Self::OutcomesForgotten, Self::CommitsDropped];
+    pub const ALL: [Self; 4] = [
+        Self::ConflictsForgotten,
+        Self::OutcomesForgotten,
+        Self::CommitsDropped,
+        Self::DeletesForgotten,
+    ];
 }
 
 /// A store with a planted fault.
@@ -43,6 +49,7 @@ impl Sabotaged {
             Sabotage::None => "",
             Sabotage::ConflictsForgotten | Sabotage::OutcomesForgotten => "bank",
             Sabotage::CommitsDropped => "feed",
+            Sabotage::DeletesForgotten => "shop",
         };
         if name != concerned {
             return inner;
@@ -102,7 +109,7 @@ impl Layer for Committer {
         self,
         _request: Request<'static>,
         begun: Box<dyn Transaction>,
-        commit: Commit,
+        mut commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
         Box::pin(async move {
             let Self { inner, session, sabotage, commits } = self;
@@ -118,6 +125,10 @@ impl Layer for Committer {
                     }
                     other => other,
                 },
+                Sabotage::DeletesForgotten => {
+                    commit.writes.retain(|write| !matches!(write, Write::Delete(_)));
+                    begun.commit(commit).await
+                }
                 Sabotage::CommitsDropped if commits.fetch_add(1, Ordering::Relaxed) % 10 == 9 => {
                     begun.commit(Commit::default()).await
                 }

@@ -261,6 +261,11 @@ impl Executor {
         if self.stores.mutant == Mutant::BlindWrites {
             commit.known.extend(self.all_known(visit).await);
         }
+        if self.stores.mutant == Mutant::CommandsLeaveNoRows {
+            let is_of_command =
+                |write: &Write| matches!(write, Write::Witness(row) if row.object.is_none());
+            commit.writes.retain(|write| !is_of_command(write));
+        }
         if self.stores.mutant == Mutant::WitnessBeforeEffects && role == Role::Later {
             let is_witness = |write: &Write| matches!(write, Write::Record(..));
             let witness = commit.writes.iter().filter(|write| is_witness(write)).cloned().collect();

@@ -54,6 +54,8 @@ pub enum Shape {
     Lone(u8, u16),
     /// The links between a partition and the others of its data center.
     Inside(u8, u16),
+    /// The link from one replica to another, in one direction.
+    Way((u8, u16), (u8, u16)),
 }
 
 impl Shape {
@@ -75,6 +77,7 @@ impl Shape {
             Self::Inside(dc, partition) => {
                 from.0 == dc && to.0 == dc && (from.1 == partition) != (to.1 == partition)
             }
+            Self::Way(one, other) => (from, to) == (one, other),
         }
     }
 
@@ -82,6 +85,7 @@ impl Shape {
     pub(super) fn inside(self) -> Option<u8> {
         match self {
             Self::Inside(dc, _) => Some(dc),
+            Self::Way(from, to) if from.0 == to.0 => Some(from.0),
             _ => None,
         }
     }

@@ -142,6 +142,9 @@ impl World<'_> {
         self.reach.saw(Seen::Fenced);
         self.tell(|| format!("d{dc} is cut off at {}", cut.at));
         self.recorder.cut(cut);
+        if self.incarnation_at(dc).1 > 0 && !self.is_coming(dc) {
+            self.reach.saw(Seen::FencedLater);
+        }
         if !self.is_lost(dc) {
             self.reach.saw(Seen::FencedAlive);
             self.lost |= 1 << dc;

@@ -42,6 +42,7 @@ impl Plan {
         let mut schedule = draw_faults(&mut random, &setup, percent);
         super::fence::draw(seed, &setup, &mut schedule);
         super::rejoin::draw(seed, &setup, &mut schedule);
+        super::ways::draw(seed, &setup, &mut schedule);
         super::apart::draw(seed, &mut setup, &mut schedule);
         for index in 0..setup.acts {
             schedule.extend((0..setup.clients).map(|client| Event::Act { client, index }));

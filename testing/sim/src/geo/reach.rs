@@ -43,6 +43,7 @@ seen! {
     DurableCommit = "durable commit",
     Fenced = "data center fenced",
     FencedAlive = "data center fenced that was alive",
+    FencedLater = "later incarnation of a data center fenced after it had come up",
     FencedLate = "fence with a late batch",
     FencedRefused = "fenced data center refused its clients",
     FencedStopped = "fenced data center was told and stopped",
@@ -94,6 +95,7 @@ seen! {
     TransferServed = "state transfer served",
     Unknown = "commit not answered",
     Withheld = "withdrawal withheld",
+    WayCut = "link between two replicas cut in one direction",
     WaitTimedOut = "wait for a prepared transaction was too long",
     WriteFailed = "write failed",
 }

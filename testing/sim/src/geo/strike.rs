@@ -104,6 +104,9 @@ impl World<'_> {
             }
             Fault::Cut { shape, is_held: false } => {
                 self.reach.saw(Seen::Cut);
+                if matches!(shape, Shape::Way(..)) {
+                    self.reach.saw(Seen::WayCut);
+                }
                 self.links.cut(&places, shape, true);
             }
             Fault::Cut { shape, is_held: true } => {

@@ -25,7 +25,7 @@ pub use death::{DeathPlan, DeathRates, Moment};
 pub use host::{ClockRates, Process};
 pub use kept::kept;
 pub use mortal::MortalStore;
-pub use partition::{Cut, PartitionRates, PartitionedStore, Partitions, StoreLinks};
+pub use partition::{Cut, PartitionRates, PartitionedStore, Partitions, Slow, StoreLinks};
 pub use restart::{Reopen, RestartingStore};
 pub use schedule::{Event, Schedule};
 pub use shrink::{Shrunk, shrink};

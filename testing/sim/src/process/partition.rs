@@ -30,6 +30,21 @@ pub struct Cut {
     pub until: Duration,
 }
 
+/// A time in which the calls of a process to a store, and their answers, take longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slow {
+    /// The name of the process.
+    pub process: Name,
+    /// The name of the store; all its replicas are as slow.
+    pub store: Name,
+    /// The begin, in the world's elapsed time.
+    pub since: Duration,
+    /// The end.
+    pub until: Duration,
+    /// The additional time in each direction.
+    pub by: Duration,
+}
+
 /// The rates of a network's partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionRates {
@@ -91,12 +106,13 @@ impl PartitionRates {
 pub struct Partitions {
     world: Arc<dyn World>,
     cuts: Mutex<Vec<Cut>>,
+    slows: Mutex<Vec<Slow>>,
 }
 
 impl Partitions {
     /// Creates the partitions from these cuts, on the time of this world.
     pub fn new(world: Arc<dyn World>, cuts: Vec<Cut>) -> Arc<Self> {
-        Arc::new(Self { world, cuts: Mutex::new(cuts) })
+        Arc::new(Self { world, cuts: Mutex::new(cuts), slows: Mutex::default() })
     }
 
     /// Creates the partitions that a seed draws.
@@ -113,9 +129,59 @@ impl Partitions {
         self.lock().push(cut);
     }
 
-    /// Mends all links and prevents further cuts.
+    fn slows(&self) -> MutexGuard<'_, Vec<Slow>> {
+        self.slows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a slow time of a link.
+    pub fn slow(&self, slow: Slow) {
+        self.slows().push(slow);
+    }
+
+    /// Mends all links and prevents further cuts and slow times.
     pub fn heal(&self) {
         self.lock().clear();
+        self.slows().clear();
+    }
+
+    /// Returns the additional time that a message between a process and a store takes now.
+    pub fn slowness(&self, process: &str, store: &str) -> Duration {
+        let now = self.world.elapsed();
+        let slows = self.slows();
+        let of_link = slows.iter().filter(|slow| {
+            (slow.since..slow.until).contains(&now)
+                && is_within(process, &slow.process)
+                && is_within(store, &slow.store)
+        });
+        of_link.map(|slow| slow.by).max().unwrap_or_default()
+    }
+
+    /// Returns how long the current cut from one end to the other still lasts.
+    pub fn down_for(&self, from: &str, to: &str) -> Duration {
+        let now = self.world.elapsed();
+        let cuts = self.lock();
+        let now_down = cuts.iter().filter(|cut| {
+            (cut.since..cut.until).contains(&now)
+                && is_within(from, &cut.from)
+                && is_within(to, &cut.to)
+        });
+        now_down.map(|cut| cut.until.saturating_sub(now)).max().unwrap_or_default()
+    }
+
+    /// True if some link of this end is cut now, in either direction.
+    pub fn has_cut(&self, end: &str) -> bool {
+        let now = self.world.elapsed();
+        let cuts = self.lock();
+        let is_own = |cut: &Cut| is_within(end, &cut.from) || is_within(end, &cut.to);
+        cuts.iter().any(|cut| (cut.since..cut.until).contains(&now) && is_own(cut))
+    }
+
+    /// True if some link of this process is slow now.
+    pub fn has_slow(&self, process: &str) -> bool {
+        let now = self.world.elapsed();
+        let slows = self.slows();
+        let is_own = |slow: &Slow| is_within(process, &slow.process);
+        slows.iter().any(|slow| (slow.since..slow.until).contains(&now) && is_own(slow))
     }
 
     /// True if messages get from one end to the other now.

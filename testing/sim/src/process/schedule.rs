@@ -9,7 +9,7 @@ use mingle_model::Name;
 use mingle_store::wrap::fault::{Call, Fault};
 
 use super::death::Moment;
-use super::partition::Cut;
+use super::partition::{Cut, Slow};
 
 /// An event; `C` is the type of the clients' calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub enum Event<C> {
     },
     /// A link is cut.
     Cut(Cut),
+    /// A link is slow.
+    Slow(Slow),
     /// A machine's time of day jumps.
     Jump {
         /// The time, in elapsed time.
@@ -138,6 +140,15 @@ impl<C> Schedule<C> {
             _ => None,
         };
         self.0.iter().filter_map(cut).collect()
+    }
+
+    /// Returns the slow times of links.
+    pub fn slows(&self) -> Vec<Slow> {
+        let slow = |event: &Event<C>| match event {
+            Event::Slow(slow) => Some(slow.clone()),
+            _ => None,
+        };
+        self.0.iter().filter_map(slow).collect()
     }
 
     /// Returns the jumps of a process's time of day, in milliseconds, in order of time.

@@ -44,6 +44,28 @@ pub enum Kind {
     Announce,
     /// Endorses the value that decides the write at its second store.
     Vouch,
+    /// Writes its first store by a command.
+    Record,
+    /// Reads its first store by a query.
+    Audit,
+    /// Writes its first store by a command, and reads it by a query.
+    Enroll,
+    /// Reads by a query in the middle of three stores.
+    Tally,
+    /// Reads by a query what others write without commands, and then another store.
+    Browse,
+    /// Adds to an object that others delete at a strong store.
+    Jot,
+    /// Deletes an object at a strong store, and begins it anew.
+    Scrap,
+    /// Reads an object that others delete at a strong store.
+    ReadPad,
+    /// Adds to an object that others delete at a causal store.
+    Scribble,
+    /// Reads and deletes an object at a causal store.
+    Wipe,
+    /// Reads an object that others delete at a causal store.
+    ReadSheet,
 }
 
 /// The stores of the simulated program, in the order in which transactions visit them.
@@ -92,6 +114,12 @@ pub enum Object {
     Board(u8),
     /// An object at the feed.
     Inbox(u8),
+    /// An object at the bank, written by commands and read by queries.
+    Ledger(u8),
+    /// An object at the shop that is deleted now and then.
+    Pad(u8),
+    /// An object at the wall that is deleted now and then.
+    Sheet(u8),
 }
 
 /// The maximum number of objects of each kind.
@@ -100,18 +128,25 @@ pub const OBJECTS: u8 = 3;
 impl Object {
     /// Returns all objects.
     pub fn all() -> impl Iterator<Item = Self> {
-        let kinds = [Self::Account, Self::Slot, Self::Shelf, Self::Board, Self::Inbox];
-        kinds.into_iter().flat_map(|kind| (0..OBJECTS).map(kind))
+        let always = [Self::Account, Self::Slot, Self::Shelf, Self::Board, Self::Inbox];
+        let kinds = always.into_iter().chain([Self::Ledger, Self::Pad, Self::Sheet]);
+        kinds.flat_map(|kind| (0..OBJECTS).map(kind))
     }
 
     /// Returns the store of the object.
     pub fn store(self) -> Store {
         match self {
-            Self::Account(_) | Self::Slot(_) => Store::Bank,
-            Self::Shelf(_) => Store::Shop,
-            Self::Board(_) => Store::Wall,
+            Self::Account(_) | Self::Slot(_) | Self::Ledger(_) => Store::Bank,
+            Self::Shelf(_) | Self::Pad(_) => Store::Shop,
+            Self::Board(_) | Self::Sheet(_) => Store::Wall,
             Self::Inbox(_) => Store::Feed,
         }
+    }
+
+    /// True if it is a sheet: its lines are no log of its writers, because replicas delete and write
+    /// it at the same time.
+    pub fn is_sheet(self) -> bool {
+        matches!(self, Self::Sheet(_))
     }
 
     /// Returns the name of the object's class in the program.
@@ -122,13 +157,22 @@ impl Object {
             Self::Shelf(_) => "Shelf",
             Self::Board(_) => "Board",
             Self::Inbox(_) => "Inbox",
+            Self::Ledger(_) => "Ledger",
+            Self::Pad(_) => "Pad",
+            Self::Sheet(_) => "Sheet",
         }
     }
 
     /// Returns the reference by which a program names the object.
     pub fn to_ref(self) -> Ref {
-        let (Self::Account(n) | Self::Slot(n) | Self::Shelf(n) | Self::Board(n) | Self::Inbox(n)) =
-            self;
+        let (Self::Account(n)
+        | Self::Slot(n)
+        | Self::Shelf(n)
+        | Self::Board(n)
+        | Self::Inbox(n)
+        | Self::Ledger(n)
+        | Self::Pad(n)
+        | Self::Sheet(n)) = self;
         Ref::new(self.kind(), Value::from(format!("{n}")))
     }
 }
@@ -212,6 +256,9 @@ impl ClientCall {
         let shelf = Object::Shelf(self.shelf);
         let board = Object::Board(self.board);
         let inbox = Object::Inbox(self.inbox);
+        let ledger = Object::Ledger(self.account);
+        let pad = Object::Pad(self.shelf);
+        let sheet = Object::Sheet(self.board);
         let read = |object: Object| Visit {
             store: object.store(),
             reads: Some(object),
@@ -244,6 +291,23 @@ impl ClientCall {
             Kind::Claim => vec![write(slot), write(inbox)],
             Kind::Announce => vec![update(account), write(inbox)],
             Kind::Vouch => vec![write(account), write(shelf), write(inbox)],
+            Kind::Record => vec![write(ledger), write(inbox)],
+            Kind::Audit => vec![read(ledger), read(inbox)],
+            Kind::Enroll => vec![update(ledger), write(inbox)],
+            Kind::Tally => vec![write(account), read(shelf), write(inbox)],
+            Kind::Jot | Kind::Scrap => {
+                let both = Visit { writes: vec![shelf, pad], ..write(shelf) };
+                vec![write(account), both, write(inbox)]
+            }
+            Kind::Browse => vec![read(shelf), read(inbox)],
+            Kind::ReadPad => vec![read(pad), read(inbox)],
+            // A sheet's lines are no log of its writers: `deletes` judges them.
+            Kind::Scribble => {
+                let written = Visit { writes: Vec::new(), ..write(sheet) };
+                vec![write(account), written, write(inbox)]
+            }
+            Kind::Wipe => vec![write(account), read(sheet), write(inbox)],
+            Kind::ReadSheet => vec![read(account), read(sheet)],
         }
     }
 
@@ -279,6 +343,17 @@ impl ClientCall {
             Kind::Claim => "claim",
             Kind::Announce => "announce",
             Kind::Vouch => "vouch",
+            Kind::Record => "record",
+            Kind::Audit => "audit",
+            Kind::Enroll => "enroll",
+            Kind::Tally => "tally",
+            Kind::Browse => "browse",
+            Kind::Jot => "jot",
+            Kind::Scrap => "scrap",
+            Kind::ReadPad => "read_pad",
+            Kind::Scribble => "scribble",
+            Kind::Wipe => "wipe",
+            Kind::ReadSheet => "read_sheet",
         }
     }
 
@@ -289,7 +364,18 @@ impl ClientCall {
         let board = Value::Ref(Object::Board(self.board).to_ref());
         let inbox = Value::Ref(Object::Inbox(self.inbox).to_ref());
         let tag = Value::from(self.tag_text());
+        let ledger = Value::Ref(Object::Ledger(self.account).to_ref());
+        let pad = Value::Ref(Object::Pad(self.shelf).to_ref());
+        let sheet = Value::Ref(Object::Sheet(self.board).to_ref());
         match self.kind {
+            Kind::Record | Kind::Enroll => vec![ledger, inbox, tag],
+            Kind::Audit => vec![ledger, inbox],
+            Kind::Tally => vec![account, shelf, inbox, tag],
+            Kind::Jot | Kind::Scrap => vec![account, shelf, pad, inbox, tag],
+            Kind::ReadPad => vec![pad, inbox],
+            Kind::Browse => vec![shelf, inbox],
+            Kind::Scribble | Kind::Wipe => vec![account, sheet, inbox, tag],
+            Kind::ReadSheet => vec![account, sheet],
             Kind::Deposit | Kind::Credit => vec![account, tag],
             Kind::Note => vec![inbox, tag],
             Kind::Pin => vec![board, tag],

@@ -102,7 +102,8 @@ pub(super) fn steps(
         _ => &[],
     };
     let by_id = history.by_id.contains(&store);
-    for (object, entries) in reads.iter().filter(|(object, _)| object.store() == store) {
+    let is_log = |object: Object| object.store() == store && !object.is_sheet();
+    for (object, entries) in reads.iter().filter(|(object, _)| is_log(*object)) {
         let others = entries.iter().rev().filter(counts);
         let mut others = others.filter(|entry| tag_of(entry) != tag);
         let last = others.next().map_or("", |entry| tag_of(entry));
@@ -131,14 +132,15 @@ fn alone(step: Step) -> Step {
 }
 
 /// Returns reads of all objects at every replica after the run became quiet.
-fn finals(history: &History, store: Store) -> Vec<Transaction> {
+pub(super) fn finals(history: &History, store: Store) -> Vec<Transaction> {
     let replicas = history.finals.values().map(Vec::len).max().unwrap_or(0);
     let first = history.operations.len();
     let read = |replica: usize| {
         let objects = history
             .finals
             .iter()
-            .filter(move |(object, found)| object.store() == store && found.len() > replica);
+            .filter(move |(object, found)| object.store() == store && found.len() > replica)
+            .filter(|(object, _)| !object.is_sheet());
         let steps = objects.map(|(object, found)| {
             let last = found[replica].entries.last();
             step(Kind::Read, *object, last.map_or("", |entry| tag_of(entry)), None)

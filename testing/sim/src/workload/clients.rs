@@ -10,6 +10,7 @@ use mingle_store::World;
 
 use super::calls::ClientCall;
 use super::history::{Again, End, Operation, done, joined};
+use super::setup::process_name;
 use super::stage::{Stage, lock};
 
 fn key() -> SessionKey {
@@ -110,7 +111,30 @@ async fn attempt(
         };
         within(&inner, patience, runtime.call(call)).await
     });
-    running.await.flatten()
+    let answered = running.await;
+    if answered.is_none() {
+        count_death(stage, index);
+    }
+    answered.flatten()
+}
+
+/// Counts the death of a process during a call, by the state of its links.
+fn count_death(stage: &Stage, index: usize) {
+    let name = process_name(index);
+    let states = [
+        (
+            "origins that died in a call while a link of theirs was cut",
+            stage.partitions.has_cut(&name),
+        ),
+        (
+            "origins that died in a call while a link of theirs was slow",
+            stage.partitions.has_slow(&name),
+        ),
+    ];
+    let mut counted = lock(&stage.counted);
+    for (state, _) in states.into_iter().filter(|(_, holds)| *holds) {
+        *counted.entry(state.to_owned()).or_default() += 1;
+    }
 }
 
 fn end_of(call: &ClientCall, answer: Option<&Result<CallReport, Error>>) -> End {

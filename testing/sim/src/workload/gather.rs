@@ -1,6 +1,7 @@
 //! The remains of a run: the stores' contents after it became quiet, and the coverage counts.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use mingle_model::Value;
 use mingle_store::{Address, Data, DataStore, Read, RecordKind, Session as StoreSession};
@@ -18,7 +19,8 @@ pub(super) async fn gather(stage: &Stage) -> History {
         by_id: stage.setup.by_id(),
         ..History::default()
     };
-    for object in Object::all() {
+    let schema = stage.program.schema();
+    for object in Object::all().filter(|object| schema.objects.contains_key(object.kind())) {
         let store = &stage.stores[object.store() as usize];
         let mut replicas = Vec::new();
         for session in sessions(&**store) {
@@ -79,7 +81,9 @@ async fn final_of(
     let reads = match object {
         Object::Account(_) => vec![Read::Elements(at("entries")), Read::Register(at("balance"))],
         Object::Slot(_) => vec![Read::Elements(at("entries")), Read::Register(at("taken"))],
-        Object::Shelf(_) => vec![Read::Elements(at("entries"))],
+        Object::Shelf(_) | Object::Ledger(_) | Object::Pad(_) | Object::Sheet(_) => {
+            vec![Read::Elements(at("entries"))]
+        }
         Object::Board(_) | Object::Inbox(_) => vec![
             Read::Elements(at("entries")),
             Read::Counter(at("count")),
@@ -158,6 +162,8 @@ pub(super) fn covered(stage: &Stage, history: &History) -> BTreeMap<String, u64>
     let mut covered = super::promises::counts(history);
     covered.extend(lock(&stage.counted).clone());
     covered.insert("restarts".into(), *lock(&stage.restarts));
+    let laggards = stage.laggards.load(Ordering::Relaxed);
+    covered.insert("clean-ups that met a replica which lagged".into(), laggards);
     for deaths in &stage.deaths {
         for ((call, moment), count) in deaths.kills() {
             *covered.entry(format!("died {moment:?} {call:?}")).or_default() += count;

@@ -11,6 +11,10 @@
 //! a transaction that has learned of another comes after it. One that overwrites a value that
 //! another has merely read learns nothing, and neither do its successors. A violation that depends
 //! on such a step may be granted.
+//!
+//! `eventual` judges eventual stores after that, together with all others.
+
+mod eventual;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -77,24 +81,28 @@ pub fn mixed(history: &History) -> Result<BTreeMap<String, u64>, Broken> {
     isolated(history)?;
     let mut exceptions: BTreeMap<String, u64> = BTreeMap::new();
     for demand in &DEMANDS {
-        for granted in grant(history, demand)? {
+        let (told, granted) = grant(history, demand)?;
+        for granted in granted {
             *exceptions.entry(exception(granted).to_owned()).or_default() += 1;
+        }
+        if !demand.is_strong && !history.eventual.is_empty() {
+            exceptions.extend(eventual::judge(history, demand, &told)?);
         }
     }
     Ok(exceptions)
 }
 
 /// Splits one transaction after the other until the model is satisfied; returns the granted
-/// presentations.
-fn grant(history: &History, demand: &Demand) -> Result<Vec<Told>, Broken> {
+/// presentations, by transaction and in order.
+fn grant(history: &History, demand: &Demand) -> Result<(BTreeMap<usize, Told>, Vec<Told>), Broken> {
     let mut told: BTreeMap<usize, Told> = BTreeMap::new();
     let mut granted = Vec::new();
     loop {
-        let whole = Checked::new(told_as(history, demand, &told));
+        let whole = Checked::new(told_as(history, demand, &told, None));
         let whole = whole.map_err(|error| broken(error.to_string()))?;
         let found = match check(&whole, demand.model) {
             Verdict::Violated(found) => found,
-            Verdict::Satisfied(_) | Verdict::Unknown(_) => return Ok(granted),
+            Verdict::Satisfied(_) | Verdict::Unknown(_) => return Ok((told, granted)),
         };
         let concerned = concerned(history, &found);
         let next =
@@ -148,26 +156,35 @@ fn is_isolated(operation: &Operation) -> bool {
 
 /// Returns the stores that have the level of the demand or a stronger one and show a commit as a
 /// whole.
-fn stores(history: &History, demand: &Demand) -> impl Iterator<Item = Store> + use<> {
+fn stores(
+    history: &History,
+    demand: &Demand,
+    has_eventual: bool,
+) -> impl Iterator<Item = Store> + use<> {
     let (is_strong, is_torn) = (demand.is_strong, history.is_torn);
     let eventual = history.eventual.clone();
     let is_left_out = move |store: Store| {
         is_strong && store.is_causal()
             || is_torn && store == Store::Feed
-            || eventual.contains(&store)
+            || !has_eventual && eventual.contains(&store)
     };
     Store::ALL.into_iter().filter(move |store| !is_left_out(*store))
+}
+
+/// Returns the operations of a counterexample.
+fn operations(history: &History, found: &Counterexample) -> BTreeSet<usize> {
+    numbers(&found.anomaly)
+        .into_iter()
+        .filter_map(|id| usize::try_from(id % PART).ok())
+        .filter(|index| *index < history.operations.len())
+        .collect()
 }
 
 /// Returns the operations of a counterexample that visit several stores. If one operation of the
 /// counterexample is not isolated, isolated ones may be split too: the promise of isolation holds
 /// only among isolated transactions.
 fn concerned(history: &History, found: &Counterexample) -> BTreeSet<usize> {
-    let all: BTreeSet<usize> = numbers(&found.anomaly)
-        .into_iter()
-        .filter_map(|id| usize::try_from(id % PART).ok())
-        .filter(|index| *index < history.operations.len())
-        .collect();
+    let all = operations(history, found);
     let is_among_isolated = all.iter().all(|index| is_isolated(&history.operations[*index]));
     let several = |index: &usize| history.operations[*index].call.visits().len() > 1;
     all.into_iter().filter(|index| several(index) && !is_among_isolated).collect()
@@ -208,14 +225,26 @@ fn numbers(anomaly: &Anomaly) -> Vec<i64> {
 /// The factor of a part's place in its number: the operation's number plus `PART` times the place.
 const PART: i64 = 1_000_000;
 
-fn told_as(history: &History, demand: &Demand, told: &BTreeMap<usize, Told>) -> Vec<Transaction> {
+/// Returns the transactions as the checker gets them. Eventual stores are part of them if there is a
+/// set `apart`: the reads there of its transactions belong to unrelated ones.
+fn told_as(
+    history: &History,
+    demand: &Demand,
+    told: &BTreeMap<usize, Told>,
+    apart: Option<&BTreeSet<usize>>,
+) -> Vec<Transaction> {
     let mut transactions = Vec::new();
     for (index, operation) in history.operations.iter().enumerate() {
         let told = told.get(&index).copied().unwrap_or_default();
         let (mut parts, mut writes): (Vec<Vec<Step>>, Vec<Step>) = Default::default();
         let mut later: Vec<Vec<Step>> = Vec::new();
-        for store in stores(history, demand) {
-            let found = steps(history, operation, store, &|_| true);
+        for store in stores(history, demand, apart.is_some()) {
+            let mut found = steps(history, operation, store, &|_| true);
+            let is_eventual = history.eventual.contains(&store);
+            if is_eventual && apart.is_some_and(|apart| apart.contains(&index)) {
+                let is_read = |step: &mut Step| step.kind == StepKind::Read;
+                later.push(found.extract_if(.., is_read).collect());
+            }
             match told {
                 Told::Whole => writes.extend(found),
                 Told::InParts => parts.push(found),
@@ -285,161 +314,4 @@ fn isolated(history: &History) -> Result<(), Broken> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::super::calls::{ClientCall, Kind, Object};
-    use super::super::history::Final;
-    use super::*;
-
-    /// Returns a call of a separate client on the objects number 0, at a given second.
-    fn call(kind: Kind, tag: u32, second: u64, seen: &[(Object, &[&str])]) -> Operation {
-        let call = ClientCall {
-            kind,
-            account: 0,
-            shelf: 0,
-            board: 0,
-            inbox: 0,
-            tag,
-            patience_ms: None,
-            until: None,
-            is_twin: false,
-            moves_to: None,
-            process: None,
-            is_keyed: false,
-            again: None,
-        };
-        let text = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect();
-        let seen = seen.iter().map(|(object, entries)| (*object, text(entries))).collect();
-        let visits = call.visits().len();
-        Operation {
-            client: tag as usize,
-            call,
-            began: Duration::from_secs(second),
-            ended: Duration::from_secs(second + 10),
-            end: End::Done { seen, mark: 0, has_rest: false, visits },
-            after: Vec::new(),
-            again: None,
-        }
-    }
-
-    fn history(operations: Vec<Operation>, logs: &[(Object, &[&str])]) -> History {
-        let log = |(object, entries): &(Object, &[&str])| {
-            let entries = entries.iter().map(|entry| (*entry).to_owned()).collect();
-            (*object, vec![Final { entries, ..Final::default() }])
-        };
-        let finals = logs.iter().map(log).collect();
-        History { operations, finals, ..History::default() }
-    }
-
-    const ACCOUNT: Object = Object::Account(0);
-    const SHELF: Object = Object::Shelf(0);
-    const INBOX: Object = Object::Inbox(0);
-
-    #[test]
-    fn a_documented_anomaly_is_an_exception_that_is_counted() {
-        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1"]), (INBOX, &["1"])];
-        let transfer = || call(Kind::Transfer, 1, 0, &[(ACCOUNT, &[])]);
-        let look = |account, inbox| call(Kind::Look, 2, 0, &[(ACCOUNT, account), (INBOX, inbox)]);
-        let clean = mixed(&history(vec![transfer(), look(&["1"], &["1"])], logs));
-        assert_eq!(clean, Ok(BTreeMap::new()));
-        let old_then_new = mixed(&history(vec![transfer(), look(&[], &["1"])], logs));
-        let counted = BTreeMap::from([(exception(Told::ReadsApart).to_owned(), 1)]);
-        assert_eq!(old_then_new, Ok(counted));
-    }
-
-    #[test]
-    fn what_was_written_first_may_be_seen_before_the_rest_has_read() {
-        let board = Object::Board(0);
-        let logs: &[(Object, &[&str])] =
-            &[(ACCOUNT, &["2"]), (SHELF, &["1"]), (board, &["1", "2"]), (INBOX, &["1", "2"])];
-        // The account write of a post is visible, but the board write not yet; the post later finds
-        // an order on the board.
-        let order = || {
-            let own = ClientCall { account: 1, ..call(Kind::Order, 1, 0, &[]).call };
-            Operation { call: own, ..call(Kind::Order, 1, 0, &[(SHELF, &[])]) }
-        };
-        let post = |board_seen| call(Kind::Post, 2, 0, &[(board, board_seen)]);
-        let look = || call(Kind::Look, 3, 0, &[(ACCOUNT, &["2"]), (SHELF, &[])]);
-        let found = mixed(&history(vec![order(), post(&["1"]), look()], logs)).unwrap();
-        assert_eq!(found.get(exception(Told::LaterReads)), Some(&1), "{found:?}");
-        // The data that it had read before it wrote must be visible.
-        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1", "2"]), (SHELF, &["1"]), (INBOX, &[])];
-        let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &[])]);
-        let transfer = call(Kind::Transfer, 2, 0, &[(ACCOUNT, &["1"])]);
-        let found = mixed(&history(vec![order, transfer, look_at(&["1", "2"], &[])], logs));
-        assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
-    }
-
-    #[test]
-    fn what_nobody_could_learn_of_is_no_violation() {
-        let one = |index: u8, operation: Operation| {
-            let call = ClientCall { account: index, shelf: 0, ..operation.call };
-            Operation { call, ..operation }
-        };
-        let other = Object::Account(1);
-        let logs: &[(Object, &[&str])] =
-            &[(ACCOUNT, &["1"]), (other, &["3"]), (SHELF, &["4", "1"])];
-        // The first is visible at the bank and has not visited the shop yet. The same client finds
-        // an account as it was before a third transaction wrote it; the fourth finds that write,
-        // and visits the shop before the first.
-        let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &["4"])]);
-        let order = Operation { ended: Duration::from_mins(1), ..order };
-        let reader = |kind, tag, seen: &[(Object, &[&str])]| Operation {
-            client: 9,
-            ..call(kind, tag, u64::from(tag), seen)
-        };
-        let seen = reader(Kind::ReadAccount, 11, &[(ACCOUNT, &["1"])]);
-        let before = one(1, reader(Kind::ReadAccount, 12, &[(other, &[])]));
-        let deposit = one(1, call(Kind::Deposit, 3, 12, &[(other, &[])]));
-        let later = one(1, call(Kind::BankToShop, 4, 13, &[(other, &["3"])]));
-        let found = mixed(&history(
-            vec![order.clone(), seen.clone(), before, deposit, later.clone()],
-            logs,
-        ));
-        assert!(found.is_ok(), "{found:?}");
-        // Where each has learned of the previous one, it is a violation.
-        let informed = one(1, call(Kind::Deposit, 3, 12, &[(other, &[])]));
-        let informed = Operation { client: 9, ..informed };
-        let found = mixed(&history(vec![order, seen, informed, later], logs));
-        assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
-    }
-
-    fn look_at(account: &[&str], shelf: &[&str]) -> Operation {
-        call(Kind::Look, 3, 0, &[(ACCOUNT, account), (SHELF, shelf)])
-    }
-
-    #[test]
-    fn what_no_page_documents_is_a_violation() {
-        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1"]), (INBOX, &["1"])];
-        let transfer = call(Kind::Transfer, 1, 0, &[(ACCOUNT, &[])]);
-        // New at the first store and old at the second: a reader must find there the write that it
-        // has seen.
-        let look = call(Kind::Look, 2, 0, &[(ACCOUNT, &["1"]), (INBOX, &[])]);
-        let found = mixed(&history(vec![transfer, look], logs));
-        assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
-        // Two writers that two stores order differently.
-        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1", "2"]), (SHELF, &["2", "1"])];
-        let order =
-            |tag, account, shelf| call(Kind::Order, tag, 0, &[(ACCOUNT, account), (SHELF, shelf)]);
-        let found = mixed(&history(vec![order(1, &[], &["2"]), order(2, &["1"], &[])], logs));
-        assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
-    }
-
-    #[test]
-    fn isolated_transactions_have_no_exception() {
-        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["2"]), (SHELF, &["1"])];
-        // Each reads the object that the other writes, and neither sees the other's write.
-        let skew = vec![
-            call(Kind::BankToShop, 1, 0, &[(ACCOUNT, &[])]),
-            call(Kind::ShopToBank, 2, 0, &[(SHELF, &[])]),
-        ];
-        let found = mixed(&history(skew, logs));
-        assert_eq!(found.map_err(|broken| broken.promise), Err("P5 isolated"));
-        let one_sees = vec![
-            call(Kind::BankToShop, 1, 0, &[(ACCOUNT, &[])]),
-            call(Kind::ShopToBank, 2, 0, &[(SHELF, &["1"])]),
-        ];
-        assert_eq!(mixed(&history(one_sees, logs)), Ok(BTreeMap::new()));
-    }
-}
+mod tests;

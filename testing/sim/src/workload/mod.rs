@@ -9,16 +9,19 @@
 //! - [`live`]: the same clients in real time, over real servers;
 //! - [`history`]: the clients' observations and the final contents;
 //! - [`outage`]: a minute without one replica or store, under a steady load;
-//! - [`promises`]: the checks of a history; `visibility` is the largest of them;
+//! - [`promises`]: the checks of a history; `visibility` is the largest of them, and [`deletes`]
+//!   judges objects that are deleted;
 //! - [`checked`]: the history as register histories for `mingle-checker`; [`mixed`]: the check of
 //!   all stores together.
 
 pub mod calls;
 pub mod checked;
 mod clients;
+pub mod deletes;
 pub mod extras;
 mod gather;
 pub mod history;
+mod laggards;
 pub mod live;
 pub mod mixed;
 pub mod outage;
@@ -54,12 +57,14 @@ pub struct Verdict {
 ///
 /// The first promise that did not hold.
 pub fn judge(plan: &Plan, flaw: Flaw) -> Result<Verdict, Broken> {
-    let ran = run(plan, flaw);
+    let mut ran = run(plan, flaw);
+    deletes::unroll(&mut ran.history)?;
     check(&ran.history, PATIENCE)?;
     checked::models(&ran.history, &ran.events)?;
     let mut covered = ran.covered;
     covered.extend(mixed::mixed(&ran.history)?);
     covered.extend(extras::counts(plan));
+    covered.extend(deletes::counts(&ran.history));
     let done = ran.history.operations.iter().filter(|operation| operation.end.is_done());
     let transactions = done.count() as u64;
     Ok(Verdict { digest: ran.digest, covered, transactions })

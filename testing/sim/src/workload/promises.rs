@@ -6,6 +6,7 @@ use std::time::Duration;
 use mingle::Error;
 
 use super::calls::{Kind, Object, PLACES};
+use super::deletes::sheets;
 use super::history::{Again, End, History, Operation};
 use super::visibility::seen_from_then_on;
 
@@ -35,6 +36,7 @@ pub fn check(history: &History, patience: Duration) -> Result<(), Broken> {
     seen_from_then_on(history)?;
     isolated(history)?;
     places(history)?;
+    sheets(history)?;
     keyed(history)?;
     bounded(history, patience)?;
     if let Some(what) = history.stuck.first() {
@@ -123,7 +125,9 @@ fn sums(history: &History) -> Result<(), Broken> {
                 match object {
                     Object::Account(_) => call.is_deposit(),
                     Object::Slot(_) => call.kind == Kind::Claim,
-                    Object::Shelf(_) => false,
+                    Object::Shelf(_) | Object::Ledger(_) | Object::Pad(_) | Object::Sheet(_) => {
+                        false
+                    }
                     Object::Board(_) | Object::Inbox(_) => true,
                 }
             });

@@ -98,9 +98,7 @@ impl Plan {
         draw_cuts(&setup, &mut random, &mut events);
         draw_restarts(&mut random, &mut events);
         draw_faults(&mut random, &mut events);
-        if extras::has(seed) {
-            extras::add(seed, &mut setup, &mut events);
-        }
+        extras::add(seed, &mut setup, &mut events);
         Self { setup, schedule: Schedule(events) }
     }
 }

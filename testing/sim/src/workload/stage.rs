@@ -1,18 +1,20 @@
 //! The environment of a run: stores, their network, and all possible faults.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mingle_runtime::Runtime;
 use mingle_store::wrap::fault::{FaultPlan, FaultyStore};
 use mingle_store::wrap::history::{RecordedStore, Recording};
-use mingle_store::{DataStore, Once, StoreSchema, World};
+use mingle_store::{DataStore, Once, StoreOperation, StoreSchema, World};
 use mingle_store_embedded::storage::memory::MemoryStorage;
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use mingle_store_replay::{ReplayConfig, ReplayStore};
 
 use super::calls::Store;
 use super::history::Operation;
+use super::laggards::Laggards;
 use super::setup::{Engine, Plan, Setup, process_name};
 use crate::flaw::Flaw;
 use crate::process::{DeathPlan, DeathRates, Partitions, Process, Reopen, RestartingStore, kept};
@@ -21,6 +23,32 @@ use crate::world::SimulatedWorld;
 
 /// The simulated program.
 pub const PROGRAM: &str = include_str!("program.mingle");
+
+/// The part of the program with operations and deletes.
+const OPERATIONS: &str = include_str!("operations.mingle");
+
+/// The operations of the stores: the store, the name, and the body. Each reads or appends to the
+/// first field of its first argument.
+const BODIES: [(Store, &str, &str); 3] = [
+    (Store::Bank, "recorded", "builtin:value Ledger.entries"),
+    (Store::Bank, "record", "builtin:append Ledger.entries"),
+    (Store::Shop, "shelved", "builtin:value Shelf.entries"),
+];
+
+/// The declarations of the stores with operations, and those that they replace.
+const DECLARED: [(&str, &str); 2] = [
+    (
+        "store bank: linearizable;",
+        "store bank: linearizable {
+    query recorded(ledger: ref Ledger) -> list<string>;
+    command record(ledger: ref Ledger, tag: string);
+}",
+    ),
+    (
+        "store shop: linearizable;",
+        "store shop: linearizable { query shelved(shelf: ref Shelf) -> list<string>; }",
+    ),
+];
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -48,6 +76,8 @@ pub(super) struct Stage {
     pub(super) processes: Mutex<Vec<Option<Living>>>,
     pub(super) operations: Mutex<Vec<Operation>>,
     pub(super) restarts: Mutex<u64>,
+    /// The number of clean-ups that met a replica which lagged.
+    pub(super) laggards: Arc<AtomicU64>,
     pub(super) counted: Mutex<BTreeMap<String, u64>>,
     pub(super) is_over: Mutex<bool>,
 }
@@ -67,7 +97,12 @@ pub(super) fn program(setup: &Setup) -> Arc<mingle_lang::Program> {
 fn text(setup: &Setup) -> String {
     let eventual = setup.eventual();
     let eventual = eventual.iter().map(|store| store.name());
-    eventual.fold(PROGRAM.to_owned(), |text, name| {
+    let mut text = PROGRAM.to_owned();
+    if setup.extras.has_operations {
+        text = DECLARED.iter().fold(text, |text, (plain, full)| text.replacen(plain, full, 1));
+        text.push_str(OPERATIONS);
+    }
+    eventual.fold(text, |text, name| {
         text.replace(&format!("store {name}: causal;"), &format!("store {name}: eventual;"))
     })
 }
@@ -101,6 +136,7 @@ pub(super) fn stage(plan: &Plan, flaw: Flaw, world: &Arc<SimulatedWorld>) -> Sta
     let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
     let (mut faulty, mut faults) = (Vec::new(), Vec::new());
     let recording = Arc::new(Recording::default());
+    let laggards = Arc::new(AtomicU64::new(0));
     for store in Store::ALL {
         let opened = open(&program, &setup, store, &partitions, world);
         for (at, down) in plan.schedule.restarts(store.name()) {
@@ -110,8 +146,11 @@ pub(super) fn stage(plan: &Plan, flaw: Flaw, world: &Arc<SimulatedWorld>) -> Sta
                 restarted.restart(down);
             }));
         }
-        let opened: Arc<dyn DataStore> = opened;
+        let mut opened: Arc<dyn DataStore> = opened;
         stores.push(opened.clone());
+        if store.is_causal() {
+            opened = Laggards::watch(opened, partitions.clone(), laggards.clone());
+        }
         let mut opened = Sabotaged::wrap(store.name(), opened, flaw.sabotage());
         if !store.is_causal() {
             opened = RecordedStore::new(opened, recording.clone(), world.clone());
@@ -121,7 +160,10 @@ pub(super) fn stage(plan: &Plan, flaw: Flaw, world: &Arc<SimulatedWorld>) -> Sta
         faults.push(plan);
     }
     let stores = Stores { bare: stores, faulty, faults };
-    Stage { recording, ..stage_over(plan, flaw, world.clone(), stores, partitions) }
+    for slow in plan.schedule.slows() {
+        partitions.slow(slow);
+    }
+    Stage { recording, laggards, ..stage_over(plan, flaw, world.clone(), stores, partitions) }
 }
 
 /// Creates a stage over stores that are open.
@@ -149,6 +191,7 @@ pub(super) fn stage_over(
         faulty: stores.faulty,
         faults: stores.faults,
         recording: Arc::default(),
+        laggards: Arc::default(),
         partitions,
         deaths,
         flaw,
@@ -169,11 +212,21 @@ pub(super) fn schema(program: &mingle_lang::Program, store: Store) -> StoreSchem
         .iter()
         .find(|declared| *declared.name == *store.name())
         .expect("the simulated program declares it");
+    let body = |name: &str| BODIES.iter().find(|(at, known, _)| *at == store && *known == name);
+    let operations = declared.operations.iter().map(|operation| {
+        let described = StoreOperation {
+            is_command: operation.is_command,
+            parameters: operation.params.clone(),
+            result: operation.result.clone(),
+            body: body(&operation.name).map(|(_, _, body)| (*body).to_owned()),
+        };
+        (operation.name.clone(), described)
+    });
     StoreSchema {
         store: declared.name.clone(),
         level: program.checked.levels.carrier(declared.level),
         schema: program.schema().clone(),
-        operations: BTreeMap::new(),
+        operations: operations.collect(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::promises::{Broken, broken};
 /// writes of that transaction there and everything that its session had seen before.
 pub(super) fn seen_from_then_on(history: &History) -> Result<(), Broken> {
     let by_tag = history.by_tag();
-    let mut pasts = Pasts { history, by_tag: &by_tag, before: HashMap::new(), of: HashMap::new() };
+    let mut pasts = Pasts::new(history, &by_tag);
     for index in 0..history.operations.len() {
         let operation = &history.operations[index];
         let mut known = pasts.before(index);
@@ -55,16 +55,21 @@ pub(super) fn seen_from_then_on(history: &History) -> Result<(), Broken> {
 }
 
 /// The transactions known before operations, and those in the past of their writes.
-struct Pasts<'a> {
+pub(super) struct Pasts<'a> {
     history: &'a History,
     by_tag: &'a HashMap<String, usize>,
     before: HashMap<usize, BTreeSet<usize>>,
     of: HashMap<(usize, Store), BTreeSet<usize>>,
 }
 
-impl Pasts<'_> {
+impl<'a> Pasts<'a> {
+    /// Creates the pasts of a history whose writers are these.
+    pub(super) fn new(history: &'a History, by_tag: &'a HashMap<String, usize>) -> Self {
+        Self { history, by_tag, before: HashMap::new(), of: HashMap::new() }
+    }
+
     /// Returns the transactions that the session knew before an operation.
-    fn before(&mut self, index: usize) -> BTreeSet<usize> {
+    pub(super) fn before(&mut self, index: usize) -> BTreeSet<usize> {
         if let Some(known) = self.before.get(&index) {
             return known.clone();
         }
@@ -186,7 +191,7 @@ impl Pasts<'_> {
     }
 
     /// Returns the transactions that the session had seen when a transaction wrote at a store.
-    fn of(&mut self, index: usize, store: Store) -> BTreeSet<usize> {
+    pub(super) fn of(&mut self, index: usize, store: Store) -> BTreeSet<usize> {
         if let Some(known) = self.of.get(&(index, store)) {
             return known.clone();
         }

@@ -72,7 +72,16 @@ impl Layer for PartitionedStore {
             self.world.sleep(self.timeout).await;
             return Err(self.unavailable("does not hear"));
         }
+        let slowness = || self.partitions.slowness(&self.process, &self.store);
+        let there = slowness();
+        if !there.is_zero() {
+            self.world.sleep(there).await;
+        }
         let answer = work().await;
+        let back = slowness();
+        if !back.is_zero() {
+            self.world.sleep(back).await;
+        }
         if self.partitions.is_up(&self.node, &self.process) {
             return answer;
         }
