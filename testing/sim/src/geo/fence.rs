@@ -17,13 +17,20 @@ use super::world::{Happening, KEEPER, World};
 /// The interval between repeated requests, in microseconds.
 const AGAIN_US: u64 = 40_000;
 
-/// Adds a data center that is given up to the schedule of one seed in four, if other data centers
-/// can agree on that and no other is lost.
+/// True if a seed gives up the same data center twice, where two may be lost: its second
+/// incarnation ends after the others have learned of it.
+pub(super) fn gives_up_twice(seed: u64, setup: &Setup) -> bool {
+    seed % 10 == 4 && setup.config.f >= 2
+}
+
+/// Adds a data center that is given up to the schedule of one seed in four, and of those that give
+/// one up twice, if other data centers can agree on that and no other is lost.
 pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
     let mut random = Random::new(mix(seed ^ 0x00fe_11ce));
     let is_loss = |event: &Event| matches!(event, Event::Fault { fault: Fault::Lose { .. }, .. });
     let is_fit = setup.strong.is_some() && setup.config.f > 0 && setup.focus != Focus::FarClocks;
-    if !is_fit || schedule.iter().any(is_loss) || !random.one_in(4) {
+    let is_drawn = |random: &mut Random| random.one_in(4) || gives_up_twice(seed, setup);
+    if !is_fit || schedule.iter().any(is_loss) || !is_drawn(&mut random) {
         return;
     }
     let dc = random.below(usize::from(setup.config.dc_count)) as u8;

@@ -78,3 +78,20 @@ fn what_is_left_of_a_schedule_is_a_plan_too() {
         panic!("{}: {}", broken.promise, broken.how);
     }
 }
+
+/// Coverage points that a usual run of the seeds reaches seldom or never, and a seed that does.
+const RARE: &[(&str, u64)] = &[
+    ("link between two replicas cut in one direction", 4),
+    ("later incarnation of a data center fenced after it had come up", 44),
+];
+
+#[test]
+fn what_is_rare_is_reached() {
+    for (name, seed) in RARE {
+        let verdict = judged(&Plan::draw(*seed)).unwrap_or_else(|broken| {
+            panic!("seed {seed}: {}: {}", broken.promise, broken.how);
+        });
+        let count = verdict.covered.get(*name).copied();
+        assert!(count > Some(0), "seed {seed} does not reach it: {name}: {count:?}");
+    }
+}

@@ -4,6 +4,7 @@ use mingle_model::random::{Random, mix};
 
 use super::COLUMNS_MAX;
 use crate::geo::fault::{Event, Fault, Kept, Place, Shape};
+use crate::geo::fence::gives_up_twice;
 use crate::geo::setup::{Setup, within};
 
 /// The state while the admissions are drawn.
@@ -26,7 +27,8 @@ pub(in crate::geo) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) 
     let Some((dc, fenced_us)) = given_up else { return };
     let (random, apart) = (Random::new(mix(seed ^ 0x004e_301d)), Random::new(mix(seed ^ 0xa9a47)));
     let mut draw = Draw { random, apart, setup, schedule };
-    if draw.random.one_in(5) {
+    let is_twice = gives_up_twice(seed, setup);
+    if draw.random.one_in(5) && !is_twice {
         return;
     }
     let lasts_us = setup.lasts_us;
@@ -34,6 +36,10 @@ pub(in crate::geo) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) 
     draw.admit(dc, at_us);
     if draw.random.one_in(2) {
         draw.trouble(dc, at_us);
+    }
+    if is_twice {
+        draw.again(dc, at_us);
+        return;
     }
     let dc_count = setup.config.dc_count;
     if setup.config.f >= 2 && draw.random.below(3) > 0 {
