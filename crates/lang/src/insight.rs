@@ -69,7 +69,7 @@ pub struct Provenance {
 /// let text = "store s: causal; object O in s { key k: int; n: int; }
 /// transaction t(o: ref O) { o.n = 1; }";
 /// let (tree, _) = parse(&lex(text));
-/// let steps = steps(&Names::of(&tree, false), tree.items[2].span.start).unwrap();
+/// let steps = steps(&Names::of(&tree), tree.items[2].span.start).unwrap();
 /// assert_eq!(steps[0].visits[0].store.as_deref(), Some("s"));
 /// ```
 pub fn steps(names: &Names, token: u32) -> Option<Vec<Step>> {
