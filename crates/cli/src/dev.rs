@@ -36,7 +36,7 @@ Examples:
 
 It prints `listening on URL`. Errors in the program are shown, and the program as it was goes on. Data is
 kept; where a change does not fit it (a field with another type), the command asks if the data may be
-set aside. Where nobody can be asked, --reset is the answer yes.")]
+set aside. Without a terminal it does not ask; --reset then sets the data aside.")]
 pub struct Args {
     /// The program [default: the only one of this folder].
     file: Option<String>,

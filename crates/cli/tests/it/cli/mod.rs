@@ -20,9 +20,11 @@ mod test;
 pub mod tutorial;
 mod usage;
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The result of a call.
 pub struct Run {
@@ -58,6 +60,27 @@ pub fn mingle_with(folder: &Path, args: &[&str], stdin: &str) -> Run {
         stderr: String::from_utf8(output.stderr).expect("UTF-8 on standard error"),
         code: output.status.code(),
     }
+}
+
+/// Returns the complete answer of a server to a request.
+pub fn exchange(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_mins(1))).expect("it is no zero");
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it answers");
+    text
+}
+
+/// Returns the complete answer of a server to a call, with these headers of the request, each with its line end.
+pub fn call(address: &str, transaction: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    let request = format!(
+        "POST /v1/transactions/{transaction} HTTP/1.1\r\nhost: localhost\r\n\
+         connection: close\r\ncontent-type: application/json\r\n{headers}\
+         content-length: {length}\r\n\r\n{body}"
+    );
+    exchange(address, &request)
 }
 
 /// Makes a folder with files in it.

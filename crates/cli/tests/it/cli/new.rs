@@ -1,8 +1,8 @@
 //! `mingle new`, `mingle dev` and `mingle check --watch`: from nothing to a program that runs.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mingle_services::Engine;
 
 use super::postgres::Database;
-use super::{folder, mingle};
+use super::{folder, mingle, tutorial};
 
 const TEMPLATES: [&str; 4] = ["shop", "feed", "bank", "bare"];
 
@@ -29,20 +29,6 @@ fn mingle_bound(folder: &Path, args: &[&str], urls: (&str, &str)) -> (Option<i32
         ended.status.code(),
         format!("{}{}", String::from_utf8_lossy(&out), String::from_utf8_lossy(&err)),
     )
-}
-
-/// Splits a line into words, with the quotation marks of a shell.
-fn words(line: &str) -> Vec<String> {
-    let (mut words, mut is_quoted) = (vec![String::new()], false);
-    for c in line.chars() {
-        match c {
-            '\'' => is_quoted = !is_quoted,
-            ' ' if !is_quoted => words.push(String::new()),
-            _ => words.last_mut().expect("there is one").push(c),
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
 
 #[test]
@@ -76,7 +62,7 @@ fn each_template_is_a_good_program_whose_readme_is_right() {
             .filter(|line| line.starts_with("mingle run ") || line.starts_with("mingle show "));
         let mut ran = 0;
         for line in lines {
-            let words = words(line);
+            let words = tutorial::words(line, &BTreeMap::new());
             let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
             let run = mingle(&inner, &args);
             assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{line}");
@@ -226,18 +212,7 @@ transaction refuse(item: ref Item) { require item.count < 0 else \"never\" as ne
 ";
 
 fn call(address: &str, transaction: &str) -> String {
-    let body = r#"{"item":"tea"}"#;
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_mins(1))).expect("it is no zero");
-    let request = format!(
-        "POST /v1/transactions/{transaction} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).expect("it listens");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("it answers");
-    text
+    super::call(address, transaction, "", r#"{"item":"tea"}"#)
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! `mingle serve`: the process from its start to its end.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use crate::cli::{folder, mingle};
 
@@ -72,28 +70,15 @@ impl Serving {
     /// Returns the complete answer to a request.
     #[cfg(target_os = "linux")]
     pub fn get(&self, path: &str) -> String {
-        self.exchange(&format!(
-            "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-        ))
+        super::exchange(
+            &self.address,
+            &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"),
+        )
     }
 
     /// Returns the complete answer to a call.
     pub fn call(&self, transaction: &str, headers: &str, body: &str) -> String {
-        let length = body.len();
-        self.exchange(&format!(
-            "POST /v1/transactions/{transaction} HTTP/1.1\r\nhost: localhost\r\n\
-             connection: close\r\ncontent-type: application/json\r\n{headers}\
-             content-length: {length}\r\n\r\n{body}"
-        ))
-    }
-
-    fn exchange(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("it is no zero");
-        stream.write_all(request.as_bytes()).expect("it listens");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).expect("it answers");
-        text
+        super::call(&self.address, transaction, headers, body)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -49,13 +49,13 @@ fn the_files_are_those_of_the_example() {
 }
 
 /// Splits a line into words as a shell does, with quotation marks and variables.
-fn words(line: &str, variables: &BTreeMap<&str, String>) -> Vec<String> {
+pub fn words(line: &str, variables: &BTreeMap<&str, String>) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
         match (c, quoted) {
-            ('"' | '\'', None) if word.as_ref().is_none_or(String::is_empty) => {
+            ('"' | '\'', None) => {
                 quoted = Some(c);
-                word = Some(String::new());
+                word.get_or_insert_default();
             }
             (_, Some(end)) if c == end => quoted = None,
             (' ', None) => words.extend(word.take()),
@@ -170,18 +170,10 @@ impl Player {
     /// Does the work of `curl` for a body of JSON.
     fn post(&self, url: &str, body: &str) -> String {
         let path = url.strip_prefix("http://").and_then(|rest| rest.strip_prefix(SERVED));
-        let path = path.expect("the page calls its own server");
+        let transaction = path.and_then(|path| path.strip_prefix("/v1/transactions/"));
+        let transaction = transaction.expect("the page calls a transaction of its own server");
         let address = self.served.as_ref().expect("the server runs");
-        let mut stream = TcpStream::connect(address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a deadline can be set");
-        let length = body.len();
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: {SERVED}\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).expect("it is sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer in time");
+        let answer = super::call(address, transaction, "", body);
         answer.split_once("\r\n\r\n").expect("an answer in HTTP").1.to_owned()
     }
 
