@@ -53,6 +53,9 @@ pub enum Mutant {
     SessionDropsWorklist,
     /// A session forgets the stamps that it has seen (P6).
     SessionForgetsSeen,
+    /// A session that moves takes its calls along at once, though only the replica of before has what it has
+    /// seen there (P6).
+    SessionLeansOnNone,
     /// The stamps that a session had seen are not left with its writes (P6).
     NoTrackingSet,
     /// The data that an endorsement read is not read again.
@@ -81,7 +84,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -105,6 +108,7 @@ impl Mutant {
         Self::NothingDeleted,
         Self::SessionDropsWorklist,
         Self::SessionForgetsSeen,
+        Self::SessionLeansOnNone,
         Self::NoTrackingSet,
         Self::EndorsementUnchecked,
         Self::RevalidatedAfterCommit,

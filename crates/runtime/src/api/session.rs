@@ -1,6 +1,7 @@
 //! Sessions: the stamps and waits that a client's transactions must respect (the technical report,
 //! §4).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::settings::TOKEN_BYTES_MAX;
+use crate::protocol::leans::Leans;
 use crate::protocol::wait_set::WaitSet;
 
 /// A client's session with all that it has seen. Clones are the same session: its calls may run
@@ -36,6 +38,20 @@ pub struct Session(Arc<Mutex<State>>);
 struct State {
     replica: Option<Name>,
     wait_set: WaitSet,
+    leans: Leans,
+}
+
+/// The state in a token of version 2.
+#[derive(Deserialize)]
+struct State2 {
+    replica: Option<Name>,
+    wait_set: WaitSet,
+}
+
+impl From<State2> for State {
+    fn from(State2 { replica, wait_set }: State2) -> Self {
+        Self { replica, wait_set, leans: Leans::default() }
+    }
 }
 
 /// The key that signs tokens, so that a client cannot forge one. All servers that accept each
@@ -142,7 +158,7 @@ impl fmt::Display for TokenError {
                 f.write_str("the session token was signed with another key, or changed since")
             }
             Self::Version(version) => {
-                write!(f, "the session token is of version {version}, expected {VERSION}")
+                write!(f, "the session token is of version {version}, expected {VERSION_READ_MIN} or {VERSION}")
             }
             Self::Program => f.write_str(
                 "the session token is of another program: one that declares other stores or objects",
@@ -156,7 +172,8 @@ impl fmt::Display for TokenError {
 
 impl std::error::Error for TokenError {}
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const VERSION_READ_MIN: u8 = 2;
 const SIGNATURE_BYTES: usize = 32;
 const DIGEST_BYTES: usize = 16;
 const SCOPE_BYTES: usize = 2 * DIGEST_BYTES;
@@ -164,7 +181,7 @@ const SCOPE_BYTES: usize = 2 * DIGEST_BYTES;
 impl Session {
     /// Creates a session that stays at this replica, in every store that has one of that name.
     pub fn at(replica: impl Into<Name>) -> Self {
-        let state = State { replica: Some(replica.into()), wait_set: WaitSet::default() };
+        let state = State { replica: Some(replica.into()), ..State::default() };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -177,7 +194,9 @@ impl Session {
         self.state().replica.clone()
     }
 
-    /// Moves to another replica. There the session sees all that it has seen before, or waits.
+    /// Moves to another replica. There the session sees all that it has seen before, or waits. A call at
+    /// a store of level `eventual` may run at the replica of before, as long as only that one is
+    /// known to have what the session has seen there.
     pub fn move_to(&self, replica: impl Into<Name>) {
         self.state().replica = Some(replica.into());
     }
@@ -212,10 +231,13 @@ impl Session {
         let (payload, signature) = bytes.split_at(signed);
         key.mac(payload).verify_slice(signature).map_err(|_| TokenError::Signature)?;
         match payload.split_first() {
-            Some((&VERSION, rest)) => {
+            Some((version @ (&VERSION_READ_MIN | &VERSION), rest)) => {
                 let state = in_scope(rest, &key.scope)?;
-                let state = postcard::from_bytes(state).map_err(|_| TokenError::Malformed)?;
-                Ok(Self(Arc::new(Mutex::new(state))))
+                let state = match *version {
+                    VERSION => postcard::from_bytes(state),
+                    _ => postcard::from_bytes::<State2>(state).map(State::from),
+                };
+                Ok(Self(Arc::new(Mutex::new(state.map_err(|_| TokenError::Malformed)?))))
             }
             Some((version, _)) => Err(TokenError::Version(*version)),
             None => Err(TokenError::Malformed),
@@ -228,7 +250,9 @@ impl Session {
             return;
         }
         let theirs = other.state().clone();
-        self.state().wait_set.join(&theirs.wait_set);
+        let mut state = self.state();
+        state.wait_set.join(&theirs.wait_set);
+        state.leans.join(&theirs.leans);
     }
 
     /// Forgets the data that the session has seen of a store beyond `visible`. Use it if this data
@@ -244,7 +268,9 @@ impl Session {
     /// assert!(!session.accept_loss("inboxes", &Default::default()), "it has seen nothing");
     /// ```
     pub fn accept_loss(&self, store: &str, visible: &Stamp) -> bool {
-        self.state().wait_set.cut(store, visible)
+        let mut state = self.state();
+        state.leans.release(store, |_| true);
+        state.wait_set.cut(store, visible)
     }
 
     /// Returns the transactions and stamps that the session waits for.
@@ -254,7 +280,8 @@ impl Session {
 
     /// True if the session has seen nothing that any store could lack.
     pub(crate) fn has_seen_nothing(&self) -> bool {
-        self.state().wait_set.is_empty()
+        let state = self.state();
+        state.wait_set.is_empty() && state.leans == Leans::default()
     }
 
     /// Returns the number of transactions that the session waits for.
@@ -271,6 +298,36 @@ impl Session {
         for id in ids {
             state.wait_set.is_over(store, id);
         }
+    }
+
+    /// Drops transactions that a replica of `store` has, and leans on that replica instead.
+    pub(crate) fn lean(
+        &self,
+        store: &Name,
+        replica: Option<&Name>,
+        ids: impl IntoIterator<Item = TransactionId>,
+    ) {
+        let mut state = self.state();
+        for id in ids {
+            state.wait_set.is_over(store, id);
+            state.leans.lean(store, replica, [id]);
+        }
+    }
+
+    /// Ends the need for a replica of `store` for the transactions up to those for which `is_everywhere`
+    /// holds.
+    pub(crate) fn release(&self, store: &str, is_everywhere: impl Fn(TransactionId) -> bool) {
+        self.state().leans.release(store, is_everywhere);
+    }
+
+    /// Returns the replicas that the session leans on.
+    pub(crate) fn leans(&self) -> Leans {
+        self.state().leans.clone()
+    }
+
+    /// Returns the replicas of `store` that the session leans on.
+    pub(crate) fn leans_on(&self, store: &str) -> BTreeSet<Option<Name>> {
+        self.state().leans.replicas(store)
     }
 
     pub(crate) fn is_everywhere(&self, store: &str, everywhere: &Stamp) {
@@ -309,5 +366,59 @@ impl PartialEq for Session {
         }
         let theirs = other.state().clone();
         *self.state() == theirs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mingle_model::Origin;
+
+    use super::*;
+    use crate::protocol::wait_set::Awaited;
+
+    fn id(sequence: u64) -> TransactionId {
+        TransactionId { origin: Origin(7), sequence }
+    }
+
+    /// Signs the parts of a state as a token of this version.
+    fn signed(key: &SessionKey, version: u8, state: &impl Serialize) -> String {
+        let mut head = vec![version];
+        head.extend_from_slice(&key.scope.bytes());
+        let mut bytes = postcard::to_extend(state, head).unwrap();
+        let signature = key.mac(&bytes).finalize().into_bytes();
+        bytes.extend_from_slice(&signature);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    #[test]
+    fn a_token_keeps_the_replica_that_the_session_leans_on() {
+        let (feed, r1, key) = (Name::from("feed"), Name::from("r1"), SessionKey::new([7; 32]));
+        let session = Session::at("r1");
+        let awaited = Awaited { intent: feed.clone(), is_reader: false };
+        let mut waits = WaitSet::default();
+        waits.wait_at(&feed, id(1), awaited.clone());
+        waits.wait_at(&feed, id(2), awaited);
+        session.learn(&waits);
+        session.lean(&feed, Some(&r1), [id(1)]);
+        session.move_to("r3");
+        let again = Session::from_token(&key, &session.token(&key)).unwrap();
+        assert_eq!(again, session);
+        assert_eq!(again.leans_on("feed"), BTreeSet::from([Some(r1)]));
+        assert_eq!(again.waits(), 1, "the other one is still named");
+        assert!(!again.accept_loss("feed", &Stamp::default()), "it has seen no stamp there");
+        assert_eq!(again.leans_on("feed"), BTreeSet::new(), "the client gives up what it had seen");
+    }
+
+    #[test]
+    fn tokens_of_the_version_before_are_read() {
+        let (key, feed) = (SessionKey::new([7; 32]), Name::from("feed"));
+        let mut waits = WaitSet::default();
+        waits.wait_at(&feed, id(1), Awaited { intent: feed.clone(), is_reader: false });
+        let token = signed(&key, 2, &(Some(Name::from("r2")), waits.clone()));
+        let session = Session::from_token(&key, &token).unwrap();
+        assert_eq!((session.replica().as_deref(), session.worklist()), (Some("r2"), waits));
+        let newer = signed(&key, 4, &());
+        let error = Session::from_token(&key, &newer).unwrap_err();
+        assert_eq!(error.to_string(), "the session token is of version 4, expected 2 or 3");
     }
 }

@@ -31,6 +31,7 @@ use crate::in_flight::table::Left;
 use crate::interpreter::machine::{Facts, Recorded};
 use crate::protocol::call_key::CallKey;
 use crate::protocol::intent::{Intent, ProgramHash, Witness};
+use crate::protocol::leans::Leans;
 use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// A running transaction: of a caller, or one that another process has left.
@@ -128,6 +129,8 @@ pub(crate) struct ForCaller {
     decided_after: Option<Duration>,
     /// True if a lost answer may have held its result.
     pub(crate) is_result_lost: bool,
+    /// The replicas that its session leans on.
+    pub(crate) leans: Leans,
 }
 
 /// The facts that other processes need to finish a transaction.
@@ -298,6 +301,11 @@ impl Execution {
     /// True if it helps others although another task of this process is already at it.
     pub(crate) fn pushes(&self) -> bool {
         matches!(self.runner, Runner::Helper { pushes: true, .. })
+    }
+
+    /// True if its session leans on a replica of `store`: its reads there run at no other one.
+    pub(crate) fn leans_at(&self, store: &str) -> bool {
+        self.caller().is_some_and(|caller| !caller.leans.replicas(store).is_empty())
     }
 
     /// Returns the state that only the process of its caller has.

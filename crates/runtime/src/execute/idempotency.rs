@@ -66,6 +66,8 @@ enum Kept {
 struct Found {
     called: Called,
     store: usize,
+    /// The replica at which it was found.
+    replica: Option<Name>,
     stamp: Stamp,
 }
 
@@ -132,8 +134,10 @@ impl Executor {
             let mut attempts = 0;
             loop {
                 let since = self.stores.world.elapsed();
-                let finding = self.stores.by(deadline, self.find_at(store, call, key)).await;
-                let replica = || self.stores.replica_at(store, call.session.replica().as_ref());
+                let home = self.stores.home(plan, &call.session)?;
+                let replica = || self.stores.replica_at(store, home.as_ref());
+                let finding = self.find_at(store, replica(), call, key);
+                let finding = self.stores.by(deadline, finding).await;
                 let silent =
                     || Err(Error::Store(self.stores.silent(store, replica().as_ref(), since)));
                 let finding = finding.unwrap_or_else(silent).map_err(|error| match error {
@@ -163,18 +167,18 @@ impl Executor {
     async fn find_at(
         &self,
         store: usize,
+        replica: Option<Name>,
         call: &Call,
         key: &CallKey,
     ) -> Result<Option<Found>, Error> {
         let after = call.session.worklist().seen_at(self.stores.stamped(store));
-        let replica = self.stores.replica_at(store, call.session.replica().as_ref());
-        let session = StoreSession { replica, after, ..StoreSession::default() };
+        let session = StoreSession { replica: replica.clone(), after, ..StoreSession::default() };
         let mut transaction = self.stores.all[store].begin(&session).await.map_err(Error::Store)?;
         let Some(called) = self.read_called(&mut *transaction, store, key).await? else {
             return Ok(None);
         };
         let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
-        Ok(Some(Found { called, store, stamp: seen.stamp }))
+        Ok(Some(Found { called, store, replica, stamp: seen.stamp }))
     }
 
     async fn read_called(
@@ -232,7 +236,7 @@ impl Executor {
             }
         }
         if result == Kept::NotYet {
-            result = self.await_result(call, key, found.store, deadline).await?;
+            result = self.await_result(call, key, &found, deadline).await?;
         }
         call.session.learn(&seen);
         match result {
@@ -254,13 +258,14 @@ impl Executor {
         &self,
         call: &Call,
         key: &CallKey,
-        store: usize,
+        found: &Found,
         deadline: Duration,
     ) -> Result<Kept, Error> {
         let until =
             self.stores.world.elapsed().saturating_add(self.stores.settings.lease).min(deadline);
         for attempts in 1.. {
-            let result = match self.find_at(store, call, key).await {
+            let replica = found.replica.clone();
+            let result = match self.find_at(found.store, replica, call, key).await {
                 Ok(again) => again.map_or(Kept::NotYet, |again| again.called.result),
                 Err(Error::Store(StoreError::Conflict)) => Kept::NotYet,
                 Err(error) => return Err(error),

@@ -339,7 +339,7 @@ impl Executor {
             }
             StoreError::Unknown { .. } | StoreError::Unavailable { .. } if has_begun => {
                 tries.look = true;
-                self.turn_elsewhere(tries, report);
+                self.turn_elsewhere(execution, tries, report);
                 Ok(())
             }
             // It waited for a transaction that was given up meanwhile; the next attempt asks only for the rest.
@@ -369,8 +369,9 @@ impl Executor {
     }
 
     /// Moves a later phase to another replica once its own replica has failed a few times, if it may run
-    /// anywhere: its store counts one of several copies, or its replicas agree.
-    fn turn_elsewhere(&self, tries: &mut Tries, report: &PhaseReport) {
+    /// anywhere: its store counts one of several copies, or its replicas agree, and its session does not lean on
+    /// a replica there.
+    fn turn_elsewhere(&self, execution: &Execution, tries: &mut Tries, report: &PhaseReport) {
         let Some(store) = report.store.as_ref().and_then(|name| self.stores.store_called(name))
         else {
             return;
@@ -380,7 +381,7 @@ impl Executor {
         let is_certified =
             capabilities.serializable || capabilities.level == mingle_model::Level::Linearizable;
         let anywhere = capabilities.once == Once::ById || is_certified;
-        if !anywhere || report.attempts < 3 {
+        if !anywhere || report.attempts < 3 || execution.leans_at(&capabilities.store) {
             return;
         }
         let next = report.attempts as usize % capabilities.replicas.len().max(1);
@@ -404,6 +405,9 @@ impl Executor {
         }
         let Some(store) = &report.store else { return };
         let Some(at) = self.stores.store_called(store) else { return };
+        if execution.leans_at(store) {
+            return;
+        }
         let seen = execution.wait_set.seen_at(self.stores.stamped(at));
         let known = &self.stores.all[at].capabilities().replicas;
         let replicas = seen.iter().map(|(replica, _)| replica);

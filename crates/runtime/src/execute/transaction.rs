@@ -56,6 +56,7 @@ use crate::execute::phase::PhaseEnd;
 use crate::execute::single_engine::SingleEngineEnd;
 use crate::mutants::Mutant;
 use crate::observe::metrics;
+use crate::observe::stats::Counted;
 use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// Polls a future in a span, like `instrument`, but without moving it: moving a large future takes time.
@@ -85,18 +86,23 @@ pub(crate) struct Progress {
 }
 
 impl Executor {
-    pub(crate) fn execution(&self, plan: &Arc<Plan>, call: &Call) -> Execution {
+    pub(crate) fn execution(&self, plan: &Arc<Plan>, call: &Call) -> Result<Execution, Error> {
         let session = &call.session;
         let program = (self.stores.program.clone(), self.stores.hash);
         let facts = self.stores.draw_facts();
         let invocation = Invocation::new(program, plan.clone(), call.arguments.clone(), facts);
-        let execution = Execution::new(invocation, session.worklist(), session.replica());
+        let home = self.stores.home(plan, session)?;
+        if home != session.replica() {
+            self.stores.stats.count(Counted::Leaned);
+        }
+        let execution = Execution::new(invocation, session.worklist(), home);
         // With `until`, the caller does not wait for phases after that store.
         let mut execution = execution.keyed(call);
         if let Some(caller) = execution.caller_mut() {
             caller.prefetches = call.until.is_none();
+            caller.leans = session.leans();
         }
-        execution
+        Ok(execution)
     }
 
     /// Runs a transaction to its end, in a span of its own.
@@ -134,7 +140,7 @@ impl Executor {
             }
             self.stores.check_admitted(plan, call.principal.as_ref())?;
             self.stores.refuse_if_away(plan, call)?;
-            let mut execution = self.execution(plan, call);
+            let mut execution = self.execution(plan, call)?;
             let run = self.run_once(&mut execution, call, shared, deadline).await;
             let is_finished = matches!(run, Ok(Run::Ended(_)));
             if let (true, Some(place)) = (is_finished, execution.wrote_first()) {

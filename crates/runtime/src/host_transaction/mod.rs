@@ -86,7 +86,7 @@ impl Executor {
         let plan = self.stores.checked_plan(&call)?;
         let store = self.checked_hosted(&call, &plan, store)?;
         let span = info_span!("transaction", name = %plan.name, error = field::Empty);
-        let mut execution = self.execution(&plan, &call);
+        let mut execution = self.execution(&plan, &call)?;
         execution.host_in(HostTransaction { store, place, held: None });
         let pending = Pending {
             execution,

@@ -39,6 +39,10 @@ pub enum Counted {
     Behind,
     /// Phases that were run at another replica because the session's own one was behind.
     Expedited,
+    /// Calls that ran at the replica that their session leans on, though its client had moved.
+    Leaned,
+    /// Times that a session needed the replica on which it had leaned no more.
+    LeanEnded,
     /// Transactions that started over because data that an endorsement read had changed, or because
     /// they were aborted.
     StartedOver,
@@ -60,7 +64,7 @@ pub enum Counted {
 
 impl Counted {
     /// All counters.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Begun,
         Self::Waited,
         Self::Helped,
@@ -74,6 +78,8 @@ impl Counted {
         Self::LeftSeen,
         Self::Behind,
         Self::Expedited,
+        Self::Leaned,
+        Self::LeanEnded,
         Self::StartedOver,
         Self::Fenced,
         Self::Fixed,
@@ -102,6 +108,8 @@ impl Counted {
             Self::LeftSeen => "left_seen",
             Self::Behind => "behind",
             Self::Expedited => "expedited",
+            Self::Leaned => "leaned",
+            Self::LeanEnded => "lean_ended",
             Self::StartedOver => "started_over",
             Self::Fenced => "fenced",
             Self::Fixed => "fixed",

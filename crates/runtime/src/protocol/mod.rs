@@ -7,6 +7,7 @@ pub mod call_key;
 pub(crate) mod commit_witness;
 pub(crate) mod floor;
 pub mod intent;
+pub(crate) mod leans;
 pub(crate) mod pinned_answers;
 pub(crate) mod role;
 pub mod wait_set;

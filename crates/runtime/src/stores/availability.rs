@@ -137,10 +137,10 @@ impl Stores {
 
     /// Refuses a call that has to visit a store that is away, before anything is written.
     pub(crate) fn refuse_if_away(&self, plan: &Plan, call: &Call) -> Result<(), Error> {
+        let home = self.home(plan, &call.session)?;
         if self.circuits().0.is_empty() {
             return Ok(());
         }
-        let home = call.session.replica();
         let phases = plan.phases.iter().enumerate();
         for (index, phase) in phases.filter(|(_, phase)| phase.code.iter().any(visits)) {
             let Some(store) = phase.store.map(mingle_lang::hir::StoreId::index) else { continue };

@@ -132,7 +132,8 @@ impl Stores {
         let site = self.store(store);
         self.check_replica(session)?;
         let after = session.worklist().seen_at(self.stamped(store.index()));
-        let replica = self.replica_at(store.index(), session.replica().as_ref());
+        let home = self.home_at([store.index()], session)?;
+        let replica = self.replica_at(store.index(), home.as_ref());
         let session = StoreSession { replica, after, ..StoreSession::default() };
         let deadline = self.world.elapsed() + self.settings.deadline;
         let mut attempts = 0;

@@ -30,18 +30,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mingle_lang::Plan;
+use mingle_lang::hir::StoreId;
 use mingle_model::{Level, Name, Stamp, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{Commit, Data, Read, Session as StoreSession, StoreError};
 
+use crate::api::error::Error;
 use crate::api::session::Session;
 use crate::api::settings::{
     LOOK_AFTER, LOOK_AGAIN_AFTER, LOOKED_FOR_MAX, PASSED_ON_MAX, SESSION_PRUNE_AT,
 };
 use crate::mutants::Mutant;
+use crate::observe::stats::Counted;
 use crate::protocol::wait_set::WaitSet;
 use crate::stores::Stores;
 use crate::stores::records::{is_visible, visible_reads};
+use crate::stores::visibility_cache::VisibilityCache;
 
 /// The transactions to look for at replicas.
 #[derive(Default)]
@@ -162,24 +167,91 @@ impl Stores {
     /// Drops from a session the transactions known to be through, and starts to look for the
     /// others.
     ///
-    /// At a store of level `eventual`, which promises nothing of other replicas, a session with
-    /// many waits also drops those that its own replica has.
+    /// At a store of level `eventual`, a session with many waits also drops those that its own replica
+    /// has, and leans on that replica instead ([`Leans`](crate::protocol::leans::Leans)).
     pub(crate) fn relieve(&self, session: &Session) {
         let wait_set = session.worklist();
         let is_long = wait_set.len() > SESSION_PRUNE_AT;
         for name in wait_set.stores() {
             let Some(store) = self.store_called(name) else { continue };
-            let own = self.replica_at(store, session.replica().as_ref());
             let is_eventual = self.all[store].capabilities().level == Level::Eventual;
-            let is_over = |id: &TransactionId| {
-                let is_here = || self.cache().is_visible(store, own.as_ref(), *id);
-                self.is_through(store, *id) || (is_long && is_eventual && is_here())
-            };
             let ids = wait_set.waits_at(name).map(|(id, _)| id);
-            let (over, left): (Vec<_>, Vec<_>) = ids.partition(is_over);
+            let (over, mut left): (Vec<_>, Vec<_>) =
+                ids.partition(|id| self.is_through(store, *id));
             session.is_over(name, over);
             self.look_for(store, &left);
+            // A session that leans on two replicas of a store drops no more there.
+            if let (true, Ok(own)) = (is_long && is_eventual, self.home_at([store], session)) {
+                let own = self.replica_at(store, own.as_ref());
+                left.retain(|id| self.cache().is_visible(store, own.as_ref(), *id));
+                session.lean(name, own.as_ref(), left);
+            }
         }
+        self.release(session);
+    }
+
+    /// Ends a session's need for replicas whose state is known to be everywhere, and starts to look for
+    /// the floors that tell so.
+    fn release(&self, session: &Session) {
+        let leans = session.leans();
+        for name in leans.stores() {
+            let Some(store) = self.store_called(name) else { continue };
+            let replicas = self.replicas(store);
+            let is_everywhere = |id: TransactionId| {
+                let known = self.cache();
+                replicas.iter().all(|replica| known.is_below_floor(store, replica.as_ref(), id))
+            };
+            session.release(name, is_everywhere);
+            if session.leans_on(name).is_empty() {
+                self.stats.count(Counted::LeanEnded);
+            }
+            let left: Vec<_> =
+                leans.last(name).into_iter().filter(|id| !is_everywhere(*id)).collect();
+            self.look_for_unless(store, &left, VisibilityCache::is_below_floor);
+        }
+    }
+
+    /// Returns the replica at which a session's call of this plan runs: the one that the session leans on at a
+    /// store that the plan visits, or else the session's own.
+    ///
+    /// # Errors
+    ///
+    /// If the session leans on several replicas there.
+    pub(crate) fn home(&self, plan: &Plan, session: &Session) -> Result<Option<Name>, Error> {
+        let visited = plan.phases.iter().filter_map(|phase| phase.store);
+        self.home_at(visited.map(StoreId::index), session)
+    }
+
+    /// Returns the replica at which a session's accesses to these stores run, as [`Self::home`] does.
+    pub(crate) fn home_at(
+        &self,
+        stores: impl IntoIterator<Item = usize>,
+        session: &Session,
+    ) -> Result<Option<Name>, Error> {
+        let mut home = None;
+        if self.mutant == Mutant::SessionLeansOnNone {
+            return Ok(session.replica());
+        }
+        for store in stores {
+            let capabilities = self.all[store].capabilities();
+            for replica in session.leans_on(&capabilities.store) {
+                // The state of a replica that was given up is with the others, or lost.
+                let is_gone =
+                    replica.as_ref().is_some_and(|it| !capabilities.replicas.contains(it));
+                if is_gone {
+                    continue;
+                }
+                if home.as_ref().is_some_and(|home| *home != replica) {
+                    return Err(Error::Store(StoreError::Unavailable {
+                        store: capabilities.store.clone(),
+                        reason: "the session has seen data at two replicas that has not reached the others yet"
+                            .to_owned(),
+                    }));
+                }
+                home = Some(replica);
+            }
+        }
+        Ok(home.unwrap_or_else(|| session.replica()))
     }
 
     /// Asks in the background for the stamp that every replica of a store has seen.
@@ -200,12 +272,23 @@ impl Stores {
 
     /// Looks for transactions at every replica of a store, in the background.
     fn look_for(&self, store: usize, ids: &[TransactionId]) {
+        self.look_for_unless(store, ids, VisibilityCache::is_visible);
+    }
+
+    /// Looks for transactions at every replica of a store, in the background, unless this is known of
+    /// them there.
+    fn look_for_unless(
+        &self,
+        store: usize,
+        ids: &[TransactionId],
+        is_known: fn(&VisibilityCache, usize, Option<&Name>, TransactionId) -> bool,
+    ) {
         if ids.is_empty() || self.is_worker {
             return;
         }
         for replica in self.replicas(store) {
             let known = self.cache();
-            let is_new = |id: &TransactionId| !known.is_visible(store, replica.as_ref(), *id);
+            let is_new = |id: &TransactionId| !is_known(&known, store, replica.as_ref(), *id);
             let ids: Vec<TransactionId> = ids.iter().copied().filter(is_new).collect();
             drop(known);
             let place = (store, replica);

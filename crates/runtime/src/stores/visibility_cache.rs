@@ -52,9 +52,20 @@ impl VisibilityCache {
         replica: Option<&Name>,
         id: TransactionId,
     ) -> bool {
+        self.is_below_floor(store, replica, id)
+            || self.visible.contains_key(&(store, replica.cloned(), id))
+    }
+
+    /// True if the floor of a transaction's origin at a replica is known to have passed it: that
+    /// replica has this transaction, and all earlier ones of the origin.
+    pub(crate) fn is_below_floor(
+        &self,
+        store: usize,
+        replica: Option<&Name>,
+        id: TransactionId,
+    ) -> bool {
         let floor = self.floors.get(&(store, replica.cloned(), id.origin));
         floor.is_some_and(|floor| id.sequence <= *floor)
-            || self.visible.contains_key(&(store, replica.cloned(), id))
     }
 
     /// Takes note of a floor at a replica of a store.
