@@ -81,12 +81,14 @@ pub fn mixed(history: &History) -> Result<BTreeMap<String, u64>, Broken> {
     isolated(history)?;
     let mut exceptions: BTreeMap<String, u64> = BTreeMap::new();
     for demand in &DEMANDS {
-        let (told, granted) = grant(history, demand)?;
+        let (told, mut granted) = grant(history, demand)?;
+        if !demand.is_strong && !history.eventual.is_empty() {
+            let (more, counts) = eventual::judge(history, demand, told)?;
+            granted.extend(more);
+            exceptions.extend(counts);
+        }
         for granted in granted {
             *exceptions.entry(exception(granted).to_owned()).or_default() += 1;
-        }
-        if !demand.is_strong && !history.eventual.is_empty() {
-            exceptions.extend(eventual::judge(history, demand, &told)?);
         }
     }
     Ok(exceptions)
@@ -104,27 +106,34 @@ fn grant(history: &History, demand: &Demand) -> Result<(BTreeMap<usize, Told>, V
             Verdict::Violated(found) => found,
             Verdict::Satisfied(_) | Verdict::Unknown(_) => return Ok((told, granted)),
         };
-        let concerned = concerned(history, &found);
-        let next =
-            [Told::ReadsApart, Told::LaterReads, Told::InParts].into_iter().find_map(|next| {
-                let is_open = |index: &&usize| {
-                    told.get(*index).copied().unwrap_or_default() < next
-                        && has_use(&history.operations[**index], next)
-                };
-                // Read-only transactions come first: they are most often the reason.
-                let open = concerned.iter().filter(is_open);
-                let index =
-                    open.min_by_key(|index| history.operations[**index].call.writes().len())?;
-                (next <= demand.most).then_some((*index, next))
-            });
-        let uninformed = || uninformed(history, &found, &told).map(|index| (index, Told::InParts));
-        let next = next.or_else(|| if demand.is_strong { uninformed() } else { None });
-        let Some((index, next)) = next else {
+        let Some((index, next)) = split(history, demand, &found, &told) else {
             return Err(broken(Verdict::Violated(found).to_string()));
         };
         told.insert(index, next);
         granted.push(next);
     }
+}
+
+/// Returns the transaction of a violation that may be split next, and its next presentation.
+fn split(
+    history: &History,
+    demand: &Demand,
+    found: &Counterexample,
+    told: &BTreeMap<usize, Told>,
+) -> Option<(usize, Told)> {
+    let concerned = concerned(history, found);
+    let next = [Told::ReadsApart, Told::LaterReads, Told::InParts].into_iter().find_map(|next| {
+        let is_open = |index: &&usize| {
+            told.get(*index).copied().unwrap_or_default() < next
+                && has_use(&history.operations[**index], next)
+        };
+        // Read-only transactions come first: they are most often the reason.
+        let open = concerned.iter().filter(is_open);
+        let index = open.min_by_key(|index| history.operations[**index].call.writes().len())?;
+        (next <= demand.most).then_some((*index, next))
+    });
+    let uninformed = || uninformed(history, found, told).map(|index| (index, Told::InParts));
+    next.or_else(|| if demand.is_strong { uninformed() } else { None })
 }
 
 /// True if this presentation of a transaction differs from the previous one.

@@ -182,3 +182,32 @@ fn replicas_of_an_eventual_store_must_agree_in_the_end() {
     all.finals.get_mut(&INBOX).unwrap().push(behind);
     assert_eq!(mixed(&all).map_err(|broken| broken.promise), Err("P1 mixed consistency"));
 }
+
+#[test]
+fn an_anomaly_that_shows_through_an_eventual_store_is_counted_as_elsewhere() {
+    let board = Object::Board(0);
+    let logs: &[(Object, &[&str])] =
+        &[(ACCOUNT, &["1", "2"]), (board, &["2"]), (INBOX, &["1", "2"])];
+    // The second writer knows of the first only through the eventual inbox. The reader visits the bank
+    // between the two, and the wall after both.
+    let transfer = call(Kind::Transfer, 1, 0, &[(ACCOUNT, &[])]);
+    let by_the_second = |kind, tag, second, seen: &[(Object, &[&str])]| Operation {
+        client: 9,
+        ..call(kind, tag, second, seen)
+    };
+    let learns = by_the_second(Kind::ReadInbox, 11, 20, &[(INBOX, &["1"])]);
+    let send = by_the_second(Kind::Send, 2, 40, &[]);
+    let look = |account: &[&str]| {
+        let seen: &[(Object, &[&str])] =
+            &[(ACCOUNT, account), (SHELF, &[]), (board, &["2"]), (INBOX, &["1", "2"])];
+        Operation { ended: Duration::from_mins(2), ..call(Kind::Look, 3, 15, seen) }
+    };
+    let found = |look| {
+        let operations = vec![transfer.clone(), learns.clone(), send.clone(), look];
+        mixed(&History { eventual: [Store::Feed].into(), ..history(operations, logs) })
+    };
+    let counts = found(look(&["1"])).unwrap();
+    assert_eq!(counts.get(exception(Told::ReadsApart)), Some(&1), "{counts:?}");
+    let counts = found(look(&["1", "2"])).unwrap();
+    assert_eq!(counts.get(exception(Told::ReadsApart)), None, "{counts:?}");
+}
