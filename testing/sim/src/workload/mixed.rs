@@ -271,7 +271,13 @@ fn told_as(
             }
         }
         parts.push(writes);
-        let own = parts.len();
+        // Once a call has its answer before its later parts, its session goes on before them. That the session finds
+        // them where it visits them is judged by itself (`visibility`).
+        let is_open = !matches!(operation.end, End::Done { has_rest: false, .. });
+        let own = match parts.iter().position(|part| !part.is_empty()) {
+            Some(first) if told == Told::InParts && is_open => first + 1,
+            _ => parts.len(),
+        };
         let parts = parts.into_iter().chain(later).enumerate();
         for (place, steps) in parts.filter(|(_, steps)| !steps.is_empty()) {
             let part = transaction(index, place, operation, steps);

@@ -211,3 +211,22 @@ fn an_anomaly_that_shows_through_an_eventual_store_is_counted_as_elsewhere() {
     let counts = found(look(&["1", "2"])).unwrap();
     assert_eq!(counts.get(exception(Told::ReadsApart)), None, "{counts:?}");
 }
+
+#[test]
+fn a_session_goes_on_before_the_later_parts_of_a_call_that_was_answered_early() {
+    let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1"]), (SHELF, &["1"])];
+    let order = |has_rest| {
+        let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &[])]);
+        let End::Done { seen, mark, visits, .. } = order.end.clone() else { unreachable!() };
+        Operation { client: 9, end: End::Done { seen, mark, has_rest, visits }, ..order }
+    };
+    // The same client's next call has ended, and then another one visits the shop before the order does.
+    let next = Operation { client: 9, ..call(Kind::ReadAccount, 2, 20, &[(ACCOUNT, &["1"])]) };
+    let other = call(Kind::ShopToBank, 3, 40, &[(SHELF, &[])]);
+    let other = Operation { call: ClientCall { account: 1, ..other.call.clone() }, ..other };
+    let found =
+        |has_rest| mixed(&history(vec![order(has_rest), next.clone(), other.clone()], logs));
+    let counts = found(true).unwrap();
+    assert_eq!(counts.get(exception(Told::InParts)), Some(&1), "{counts:?}");
+    assert_eq!(found(false).map_err(|broken| broken.promise), Err("P1 mixed consistency"));
+}
