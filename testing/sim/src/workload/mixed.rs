@@ -68,7 +68,7 @@ struct Demand {
 /// real time.
 const DEMANDS: [Demand; 3] = [
     Demand { is_strong: true, model: Model::StrictSerializability, most: Told::InParts },
-    Demand { is_strong: true, model: Model::Serializability, most: Told::ReadsApart },
+    Demand { is_strong: true, model: Model::Serializability, most: Told::LaterReads },
     Demand { is_strong: false, model: Model::Causal, most: Told::LaterReads },
 ];
 

@@ -230,3 +230,23 @@ fn a_session_goes_on_before_the_later_parts_of_a_call_that_was_answered_early() 
     assert_eq!(counts.get(exception(Told::InParts)), Some(&1), "{counts:?}");
     assert_eq!(found(false).map_err(|broken| broken.promise), Err("P1 mixed consistency"));
 }
+
+#[test]
+fn strong_stores_too_show_a_write_before_its_transaction_has_read_elsewhere() {
+    let other = Object::Account(1);
+    // The first writes account 1, then a reader sees that and finds account 0 without the second, and only
+    // then the second writes account 0 and the shelf, which the first reads last.
+    let first = call(Kind::ShopToBank, 1, 0, &[(SHELF, &["2"])]);
+    let first = Operation { call: ClientCall { account: 1, ..first.call.clone() }, ..first };
+    let first = Operation { ended: Duration::from_mins(1), ..first };
+    let reader = |tag, account: u8, second, object, seen: &[&str]| {
+        let read = call(Kind::ReadAccount, tag, second, &[(object, seen)]);
+        Operation { client: 9, call: ClientCall { account, ..read.call.clone() }, ..read }
+    };
+    let sees = reader(3, 1, 11, other, &["1"]);
+    let misses = reader(4, 0, 22, ACCOUNT, &[]);
+    let second = call(Kind::Both, 2, 33, &[(ACCOUNT, &[]), (SHELF, &[])]);
+    let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["2"]), (other, &["1"]), (SHELF, &["2"])];
+    let found = mixed(&history(vec![first, sees, misses, second], logs)).unwrap();
+    assert_eq!(found.get(exception(Told::LaterReads)), Some(&1), "{found:?}");
+}
