@@ -39,6 +39,7 @@ mod commit;
 pub mod config;
 mod cql_type;
 mod error;
+mod examine;
 mod fetch;
 mod fold;
 mod layout;
@@ -61,6 +62,7 @@ mod writing;
 
 pub use apart::Apart;
 pub use config::{CassandraConfig, OpenError, Outcomes};
+pub use examine::examine;
 pub use mapping::{CollectionMapping, ObjectMapping};
 pub use scylla::statement::{Consistency, SerialConsistency};
 pub use store::Cassandra;

@@ -33,6 +33,7 @@ mod connect;
 mod describe;
 mod encoding;
 mod error;
+mod examine;
 pub mod inside;
 mod layout;
 pub mod limits;
@@ -58,6 +59,7 @@ mod writing;
 
 pub use config::{Migrate, OpenError, PostgresConfig};
 pub use describe::{ColumnDescription, ForeignKey, TableDescription, describe};
+pub use examine::{Examination, examine};
 pub use inside::{HostTransaction, JoinError, Joined};
 pub use mapping::{CollectionMapping, MayRefuse, ObjectMapping};
 pub use replicated::ReplicatedPostgres;

@@ -107,7 +107,7 @@ impl Migration {
 }
 
 /// A connection pool for opening a store, before there are transactions.
-struct Opening {
+pub(crate) struct Opening {
     config: PostgresConfig,
     schema: StoreSchema,
     pool: Arc<Pool>,
@@ -182,21 +182,24 @@ impl Postgres {
     /// Returns, by kind, the parts of existing tables that may refuse a change of an object even if
     /// the program has checked it.
     pub fn constraints_that_may_refuse(&self) -> BTreeMap<Name, MayRefuse> {
-        let inner = self.inner();
-        let kinds = inner.layout.kinds.iter();
-        let mapped = kinds.filter_map(|(name, kind)| match &kind.place {
-            Place::Mapped(mapped) if !mapped.constraints.is_empty() => {
-                Some((name.clone(), mapped.constraints.clone()))
-            }
-            Place::Mapped(_) | Place::Own { .. } => None,
-        });
-        mapped.collect()
+        may_refuse(&self.inner().layout)
     }
 
     /// Returns the numbers of idle connections and of connections that may still be leased.
     pub fn connections(&self) -> (usize, usize) {
         self.inner().pool.idle_and_free()
     }
+}
+
+/// Returns, by kind, the parts of existing tables that may refuse a change of an object.
+pub(crate) fn may_refuse(layout: &Layout) -> BTreeMap<Name, MayRefuse> {
+    let mapped = layout.kinds.iter().filter_map(|(name, kind)| match &kind.place {
+        Place::Mapped(mapped) if !mapped.constraints.is_empty() => {
+            Some((name.clone(), mapped.constraints.clone()))
+        }
+        Place::Mapped(_) | Place::Own { .. } => None,
+    });
+    mapped.collect()
 }
 
 /// Checks that a store can be opened, as far as possible without its servers.
@@ -258,7 +261,7 @@ pub async fn migrate(
 }
 
 impl Opening {
-    fn new(
+    pub(crate) fn new(
         config: PostgresConfig,
         schema: StoreSchema,
         world: Arc<dyn World>,
@@ -282,7 +285,19 @@ impl Opening {
         Ok(Self { config, schema, pool })
     }
 
-    async fn lease(&self) -> Result<Lease, OpenError> {
+    /// Returns host and port of its server.
+    pub(crate) fn place(&self) -> String {
+        self.pool.place()
+    }
+
+    /// Returns the places of everything in the store, and the SQL that is still to be run.
+    pub(crate) async fn merged(&self) -> Result<Merged, OpenError> {
+        let lease = self.lease().await?;
+        self.plan(&lease).await
+    }
+
+    /// Opens a connection to a server of a version that will do, and that takes writes.
+    pub(crate) async fn lease(&self) -> Result<Lease, OpenError> {
         let store = self.schema.store.clone();
         let lease = self.pool.lease().await;
         let lease =

@@ -15,6 +15,7 @@
 //! - [`store`], `transaction`: both together.
 
 pub mod config;
+mod examine;
 mod layout;
 pub mod limits;
 mod link;
@@ -31,6 +32,7 @@ mod witness;
 mod writing;
 
 pub use config::{OpenError, RedisConfig};
+pub use examine::examine;
 pub use mapping::{FieldMapping, KeyType, ObjectMapping};
 pub use store::Redis;
 

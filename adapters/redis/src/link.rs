@@ -211,7 +211,12 @@ impl Way {
 
 /// Parses the address, but sets the protocol: replies are parsed in RESP version 2.
 fn address(config: &RedisConfig) -> Result<ConnectionInfo, String> {
-    let parsed = config.url.as_str().into_connection_info().map_err(|error| error.to_string())?;
+    let parsed = config.url.as_str().into_connection_info().map_err(|error| {
+        // The whole address could show a password.
+        let scheme = config.url.split_once("://").map_or("no scheme", |(scheme, _)| scheme);
+        let expected = "redis://user:password@host:port/database, or rediss:// for TLS";
+        format!("url: expected {expected}, found {scheme:?}: {error}")
+    })?;
     let settings = parsed.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
     Ok(parsed.set_redis_settings(settings))
 }

@@ -46,6 +46,11 @@ impl Server {
         self.settings.as_ref()?.get(name).map(String::as_str)
     }
 
+    /// Returns the server's version.
+    pub fn version(&self) -> &str {
+        self.says("redis_version")
+    }
+
     /// Checks for promises that cannot be kept here at all.
     ///
     /// # Errors

@@ -122,9 +122,10 @@ impl Redis {
             Checked::new(&config, &schema, world)?;
         let layout = Layout::new(&schema, mapped);
         let store = schema.store.clone();
+        let place = link.place();
         let unavailable = |failed: Failed| OpenError::Unavailable {
             store: store.clone(),
-            reason: failed.reason().to_owned(),
+            reason: format!("{place} does not answer: {}", failed.reason()),
         };
         let server = Server::ask(&link).await.map_err(unavailable)?;
         let warnings = judge(&config, &schema, &server)?;
@@ -288,15 +289,15 @@ fn judge(
 }
 
 /// The results of the checks before the server is asked.
-struct Checked {
+pub(crate) struct Checked {
     prefix: String,
     mapped: BTreeMap<Name, Mapped>,
-    operations: Operations,
-    link: Link,
+    pub(crate) operations: Operations,
+    pub(crate) link: Link,
 }
 
 impl Checked {
-    fn new(
+    pub(crate) fn new(
         config: &RedisConfig,
         schema: &StoreSchema,
         world: Arc<dyn World>,
@@ -350,7 +351,7 @@ fn parse(schema: &StoreSchema) -> Result<Operations, OpenError> {
     schema.operations.iter().map(parse).collect()
 }
 
-async fn check_operations(
+pub(crate) async fn check_operations(
     link: &Link,
     store: &Name,
     operations: &mut Operations,

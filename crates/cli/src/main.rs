@@ -9,6 +9,7 @@ mod completions;
 mod datacenters;
 #[cfg(feature = "server")]
 mod dev;
+mod doctor;
 mod exit;
 mod explain;
 mod files;
@@ -58,6 +59,7 @@ Examples:
   mingle show shop.mingle Item tea     look at an object
   mingle repl shop.mingle              both, line by line
   mingle recover shop.mingle --list    was anything left unfinished?
+  mingle doctor shop.mingle            do its servers fit: versions, rights, clocks, settings?
   mingle status shop.mingle            do its stores answer, and which processes are there?
   mingle datacenters shop.mingle       how do the data centers of its stores stand?
   mingle init postgres://app@db/shop   begin with the tables of a database
@@ -97,6 +99,7 @@ enum Command {
     Repl(repl::Args),
     Recover(recover::Args),
     Status(status::Args),
+    Doctor(doctor::Args),
     Datacenters(datacenters::Args),
     Migrate(migrate::Args),
     #[cfg(feature = "postgres")]
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         Command::Repl(args) => repl::run(&args, cli.color),
         Command::Recover(args) => recover::run(&args, cli.color),
         Command::Status(args) => status::run(&args, cli.color),
+        Command::Doctor(args) => doctor::run(&args, cli.color),
         Command::Datacenters(args) => datacenters::run(&args, cli.color),
         Command::Migrate(args) => migrate::run(&args, cli.color),
         #[cfg(feature = "postgres")]

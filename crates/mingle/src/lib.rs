@@ -100,6 +100,7 @@ mod conflicts;
 pub mod database;
 #[cfg(feature = "embedded")]
 mod datacenters;
+pub mod doctor;
 #[cfg(feature = "postgres")]
 mod inside;
 pub mod migration;
@@ -117,6 +118,7 @@ use std::sync::Arc;
 pub use binding::{Binding, BindingError};
 pub use check::check_binding;
 pub use database::Database;
+pub use doctor::{Examined, StoreFindings, examine};
 pub use migration::{Migration, apply_migrations, plan_migrations};
 pub use mingle_macros::program;
 pub use mingle_model::Principal;
@@ -127,7 +129,7 @@ pub use mingle_runtime::{Backlog, Found, Holdings, Place, Process, Survey, Unrea
 pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Inside, metrics};
 pub use mingle_runtime::{Session, SessionKey, SessionScope, TokenError, TokioWorld};
-pub use mingle_store::{Admission, StoreError};
+pub use mingle_store::{Admission, Finding, Judgement, StoreError};
 #[cfg(feature = "embedded")]
 pub use mingle_store_embedded::storage::contain::is_contained;
 #[cfg(feature = "embedded")]

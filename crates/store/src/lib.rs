@@ -23,6 +23,7 @@ pub mod catalog;
 pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod finding;
 pub mod limits;
 pub mod operation;
 pub mod overlay;
@@ -37,6 +38,7 @@ pub mod worker;
 pub mod world;
 pub mod wrap;
 
+pub use finding::{Finding, Judgement};
 pub use operation::{Address, Answer, Data, Read, Write};
 pub use record::{Bytes, Guard, RecordKey, RecordKind};
 pub use store::{

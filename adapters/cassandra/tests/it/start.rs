@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mingle_model::{FieldType, Level, Type, Value};
 use mingle_services::Engine;
 use mingle_store::conformance::schema::{TEXT, at, store_schema};
-use mingle_store::{Data, Read, StoreSchema, Write};
+use mingle_store::{Data, Finding, Judgement, Read, StoreSchema, Write};
 use mingle_store_cassandra::{CassandraConfig, OpenError};
 
 use crate::support::{config, connect, data, write};
@@ -96,4 +96,30 @@ async fn data_is_never_read_as_what_it_is_not() {
     let store = connect(config, reordered).await.expect("it opens");
     let found = data(&store, "dc1", Read::Register(at("o", place))).await;
     assert_eq!(found, Data::Register(Some(text)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_examination_tells_nodes_copies_and_tables_and_changes_nothing() {
+    let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
+    let config = CassandraConfig { keyspace: "examined".into(), ..config(server.url()) };
+    let examined = async |config: &CassandraConfig| {
+        mingle_store_cassandra::examine(config.clone(), schema()).await
+    };
+    let of = |findings: &[Finding], subject: &str| {
+        let found = findings.iter().find(|found| found.subject == subject);
+        found.map(|found| (found.judgement, found.text.clone())).expect(subject)
+    };
+    let found = examined(&config).await;
+    for subject in ["connection", "nodes", "version", "clock"] {
+        assert_eq!(of(&found, subject).0, Judgement::Good, "{found:?}");
+    }
+    let text = of(&found, "keyspace").1;
+    assert_eq!(text, "there is no keyspace examined; the first start creates it");
+    // It is still not there.
+    assert_eq!(of(&examined(&config).await, "keyspace").1, text);
+    let without = CassandraConfig { replication: [].into(), ..config.clone() };
+    assert_eq!(of(&examined(&without).await, "keyspace").0, Judgement::Wrong);
+    let odd = CassandraConfig { datacenters: vec!["atlantis".into()], ..config.clone() };
+    let (judgement, text) = of(&examined(&odd).await, "data centers");
+    assert!(judgement == Judgement::Wrong && text.contains("atlantis"), "{text}");
 }

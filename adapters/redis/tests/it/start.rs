@@ -4,7 +4,7 @@ use mingle_model::Level;
 use mingle_proxy::Proxy;
 use mingle_services::{Engine, Options, Server};
 use mingle_store::conformance::schema::{COUNT, TEXT, at, store_schema};
-use mingle_store::{DataStore, Read, Session, StoreError, Write};
+use mingle_store::{DataStore, Finding, Judgement, Read, Session, StoreError, Write};
 use mingle_store_redis::{OpenError, RedisConfig};
 
 use crate::support::{Other, config, connect, open, text};
@@ -162,4 +162,30 @@ async fn the_protocol_is_ours_whatever_the_address_says() {
     crate::support::write(&store, vec![Write::Add(at("a", COUNT), 1)]).await.expect("it writes");
     let counter = crate::support::data(&store, Read::Counter(at("a", COUNT))).await;
     assert_eq!(counter, mingle_store::Data::Counter(1));
+}
+
+#[tokio::test]
+async fn an_examination_names_each_setting_that_would_lose_writes_and_changes_nothing() {
+    let Some(server) = with(&[("appendfsync", "everysec")]).await else { return };
+    let examined = async |config: RedisConfig| {
+        let world = std::sync::Arc::new(mingle_runtime::TokioWorld::new());
+        mingle_store_redis::examine(config, store_schema(Level::Linearizable), world).await
+    };
+    let of = |findings: &[Finding], subject: &str| {
+        let found = findings.iter().find(|found| found.subject == subject);
+        found.map(|found| (found.judgement, found.text.clone())).expect(subject)
+    };
+    let found = examined(config(server.url())).await;
+    let (judgement, text) = of(&found, "durability");
+    assert!(judgement == Judgement::Wrong && text.contains("appendfsync everysec"), "{text}");
+    for subject in ["connection", "version", "clock"] {
+        assert_eq!(of(&found, subject).0, Judgement::Good, "{found:?}");
+    }
+    let accepting = RedisConfig { accept_loss: true, ..config(server.url()) };
+    assert_eq!(of(&examined(accepting).await, "durability").0, Judgement::Warning);
+    let mut other = Other::at(server.url()).await;
+    other.run("CONFIG SET appendfsync always").await;
+    let found = examined(config(server.url())).await;
+    assert!(found.iter().all(|found| found.judgement == Judgement::Good), "{found:?}");
+    assert_eq!(other.run("DBSIZE").await, redis::Value::Int(0), "it has written nothing");
 }

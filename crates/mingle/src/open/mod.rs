@@ -38,6 +38,10 @@ use crate::binding::{Binding, Engine, StoreBinding};
 use crate::still::StillWorld;
 
 pub use error::OpenError;
+#[cfg(feature = "postgres")]
+pub(crate) use late::late_refusals;
+#[cfg(feature = "worker")]
+pub(crate) use worker::open as open_worker;
 
 /// True if all stores are in the folder, so that no other process can use them.
 pub(crate) fn is_all_embedded(program: &Program, binding: &Binding) -> bool {

@@ -10,7 +10,7 @@ use mingle_store_worker::{WorkerConfig, WorkerStore};
 use super::{OpenError, Opened};
 
 /// Opens a store at its worker, which must serve the same program.
-pub(super) async fn open(
+pub(crate) async fn open(
     config: &WorkerConfig,
     program: &Program,
     schema: StoreSchema,

@@ -4,6 +4,7 @@ mod check;
 mod check_history;
 mod datacenters;
 mod disk;
+mod doctor;
 mod explain;
 mod fmt;
 mod generate;

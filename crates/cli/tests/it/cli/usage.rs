@@ -66,6 +66,7 @@ fn help_teaches() {
         "repl",
         "recover",
         "status",
+        "doctor",
         "datacenters",
         "migrate",
         "init",
@@ -116,7 +117,7 @@ fn the_book_has_every_command_and_option() {
             }
         }
     }
-    assert_eq!(seen, 19);
+    assert_eq!(seen, 20);
 }
 
 #[test]
