@@ -134,6 +134,7 @@ async fn serve(args: &Args, mut served: Served, mut watched: Watched) -> Result<
         };
         let database = Arc::new(database);
         let config = Config {
+            name: files::stem(&served.file),
             session_key: served.session_key.clone(),
             replica: prepared.session.replica(),
             ..Config::default()

@@ -17,6 +17,13 @@ pub fn shown(path: &str) -> &str {
     if path == STDIN { "<stdin>" } else { path }
 }
 
+/// Returns the name of a program: that of its file, without the ending.
+#[cfg(feature = "server")]
+pub fn stem(path: &str) -> String {
+    let stem = Path::new(path).file_stem().unwrap_or_default();
+    if path == STDIN { "program".to_owned() } else { stem.to_string_lossy().into_owned() }
+}
+
 /// Reads the text of a program.
 pub fn read(path: &str) -> Result<String, Failure> {
     let bytes = if path == STDIN {

@@ -182,6 +182,7 @@ fn config(
         ..WorkerBounds::default()
     });
     Ok(Config {
+        name: files::stem(&args.file),
         tokens: tokens.transpose()?,
         is_open: args.open,
         worker,

@@ -98,10 +98,9 @@ async fn examine_store(
         Engine::Embedded(_) => ("embedded", vec![disk(folder)]),
         #[cfg(feature = "postgres")]
         Engine::Postgres(config) => {
-            let level = match config.servers.is_empty() {
-                true => crate::open::at_least_snapshot(schema.level),
-                false => schema.level,
-            };
+            let is_one = config.servers.is_empty();
+            let level = schema.level;
+            let level = if is_one { crate::open::at_least_snapshot(level) } else { level };
             let schema = StoreSchema { level, ..schema };
             let examined = mingle_store_postgres::examine(config.clone(), schema, world.clone());
             let mingle_store_postgres::Examination { mut findings, may_refuse } = examined.await;

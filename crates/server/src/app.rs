@@ -61,7 +61,7 @@ impl App {
             work: work.map(Arc::new),
             metrics: Arc::new(Metrics::new(stores, transactions)),
             running: Running::default(),
-            openapi: openapi::document(&program, needs_token).to_string().into(),
+            openapi: openapi::document(&program, &config.name, needs_token).to_string().into(),
             program: page::program(&program).to_string().into(),
             admission,
             budget: Budget::new(config.body_memory_max),

@@ -15,6 +15,8 @@ use crate::worker::WorkerBounds;
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The program's name, which the page and the OpenAPI document show.
+    pub name: String,
     /// The API tokens and their rights; without them every caller may call everything.
     pub tokens: Option<Tokens>,
     /// True if the server may listen for other machines although no tokens are set.
@@ -54,6 +56,7 @@ impl Default for Config {
     /// All callers on this machine may call everything, and sessions end with the process.
     fn default() -> Self {
         Self {
+            name: "program".to_owned(),
             tokens: None,
             is_open: false,
             worker: None,

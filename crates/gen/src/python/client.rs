@@ -59,7 +59,7 @@ impl Context<'_> {
         let either = wrapped(&before, &either, &format!(" -> {result} | Early[{result}]:"));
         let values = plan.params.iter().map(|(param, inner)| {
             format!(
-                "            \"{param}\": {}.encode({}),\n",
+                "            \"{param}\": _given(\"{param}\", {}, {}),\n",
                 self.codec(inner),
                 values.of(param)
             )

@@ -33,7 +33,7 @@ class {ident}:
         return _path(\"{name}\", self._mingle_key(), {is_text})
 
     def _mingle_key(self) -> Any:
-        return {codec}.encode(self.{key})
+        return _given(\"{key}\", {codec}, self.{key})
 
     def _mingle_fields(self, found: Any) -> {fields}:
         return {CODEC}{fields}.decode(found, \"{name}\")

@@ -564,6 +564,23 @@ def _refuse(what: str, found: Any) -> NoReturn:
     raise TypeError(f"expected {what}, found {type(found).__name__} {str(found)[:40]}")
 
 
+def _given(name: str, codec: _Codec[_In, Any], value: _In) -> Any:
+    """Writes an argument, or a part of one, as JSON; an error names it."""
+    try:
+        return codec.encode(value)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _is_a(make: Any, value: Any) -> None:
+    """Refuses a value that is of another class."""
+    if not isinstance(value, make):
+        name = make.__name__
+        _refuse(f"{'an' if name[0] in 'AEIOU' else 'a'} {name}", value)
+
+
 def _exactly(kind: type[_T], what: str) -> Callable[[_T], _T]:
     return lambda value: value if isinstance(value, kind) else _refuse(what, value)
 
@@ -702,7 +719,11 @@ def _some(inner: _Codec[_Key, _Value]) -> _Codec[Some[_Key], Some[_Value]]:
     def decode(found: Any, path: str) -> Some[_Value]:
         return Some(inner.decode(_members(found, path).get("some"), f"{path}.some"))
 
-    return _Codec(lambda value: {"some": inner.encode(value.some)}, decode)
+    def encode(value: Some[_Key]) -> Any:
+        _is_a(Some, value)
+        return {"some": inner.encode(value.some)}
+
+    return _Codec(encode, decode)
 
 
 def _list(inner: _Codec[_In, _Value]) -> _Codec[Sequence[_In], list[_Value]]:
@@ -713,7 +734,11 @@ def _list(inner: _Codec[_In, _Value]) -> _Codec[Sequence[_In], list[_Value]]:
         # The characters of a text are no list of texts.
         if isinstance(value, (str, bytes, bytearray, memoryview)):
             return _refuse("a list", value)
-        return [inner.encode(item) for item in value]
+        try:
+            items = list(value)
+        except TypeError:
+            return _refuse("a list", value)
+        return [_given(f"[{at}]", inner, item) for at, item in enumerate(items)]
 
     return _Codec(encode, decode)
 
@@ -756,7 +781,8 @@ def _fields(
     """A class with attributes, and the names that the program has for them."""
 
     def encode(value: _T) -> Any:
-        return {name: codec.encode(getattr(value, attribute)) for attribute, name, codec in fields()}
+        _is_a(make, value)
+        return {name: _given(attribute, codec, getattr(value, attribute)) for attribute, name, codec in fields()}
 
     def decode(found: Any, path: str) -> _T:
         members = _members(found, path)
@@ -769,4 +795,8 @@ def _fields(
 def _handle(
     make: Callable[[Any], _T], key: Callable[[], _Codec[Any, Any]], kind: Callable[[_T], Any]
 ) -> _Codec[_T, _T]:
-    return _Codec(kind, lambda found, path: make(key().decode(found, path)))
+    def encode(value: _T) -> Any:
+        _is_a(make, value)
+        return kind(value)
+
+    return _Codec(encode, lambda found, path: make(key().decode(found, path)))

@@ -70,7 +70,11 @@ export type Store = {stores};
         let either = with("options?: CallOptions | EarlyOptions");
         let either = wrapped(&format!("  async {method}"), &either, " {");
         let values = plan.params.iter().map(|(param, inner)| {
-            format!("[\"{param}\", {}.encode({})]", self.codec(inner), values.of(param))
+            format!(
+                "[\"{param}\", $given(\"{param}\", {}, {})]",
+                self.codec(inner),
+                values.of(param)
+            )
         });
         let values = values.collect::<Vec<_>>().join(", ");
         let docs = doc("  ", &plan.docs, &format!("The transaction `{name}`."));

@@ -69,7 +69,7 @@ impl Context<'_> {
   }}
 
   toJSON(): $Json {{
-    return {codec}.encode(this.{key});
+    return $given(\"{key}\", {codec}, this.{key});
   }}
 
   toString(): string {{
@@ -136,7 +136,7 @@ impl Context<'_> {
             let (ident, fields) = (self.types.of(name), self.types.of_fields(name));
             let key = self.codec(&self.declared.program.schema().objects[name].key_type);
             text.extend([format!(
-                "const $${ident}: $Codec<{ident}> = $handle(() => {key}, (key) => new {ident}(key));\n"
+                "const $${ident}: $Codec<{ident}> = $handle(\"{name}\", () => {key}, (key) => new {ident}(key));\n"
             )]);
             let members = self.properties_of(name).into_iter();
             let members =

@@ -600,6 +600,16 @@ function $refuse(what: string, found: unknown): never {
   throw new TypeError(`expected ${what}, found ${typeof found} ${$shown(found).slice(0, 40)}`);
 }
 
+/** An argument, or a part of one, as JSON; an error names it. */
+function $given<In>(name: string, codec: $Codec<unknown, In>, value: In): $Json {
+  try {
+    return codec.encode(value);
+  } catch (cause) {
+    const message = `${name}: ${$shown(cause)}`;
+    throw cause instanceof RangeError ? new RangeError(message) : new TypeError(message);
+  }
+}
+
 function $plain<T extends boolean | string>(what: string): $Codec<T> {
   return {
     encode: (value) => (typeof value === what ? value : $refuse(`a ${what}`, value)),
@@ -720,14 +730,20 @@ function $option<T, In>(inner: $Codec<T, In>): $Codec<T | null, In | null | unde
 
 function $some<T, In>(inner: $Codec<T, In>): $Codec<Some<T>, Some<In>> {
   return {
-    encode: (value) => ({ some: inner.encode(value.some) }),
+    encode: (value) =>
+      typeof value === "object" && value !== null && "some" in value
+        ? { some: inner.encode(value.some) }
+        : $refuse("{ some: … }", value),
     decode: (json, path) => ({ some: inner.decode($members(json, path)["some"], `${path}.some`) }),
   };
 }
 
 function $list<T, In>(inner: $Codec<T, In>): $Codec<T[], readonly In[]> {
   return {
-    encode: (value) => value.map((item) => inner.encode(item)),
+    encode: (value) =>
+      Array.isArray(value)
+        ? value.map((item: In, at) => $given(`[${at}]`, inner, item))
+        : $refuse("an array", value),
     decode: (json, path) => $items(json, path).map((item, at) => inner.decode(item, `${path}[${at}]`)),
   };
 }
@@ -771,15 +787,22 @@ function $fields<T>(properties: () => $Properties<T>): $Codec<T, never> {
 
 function $struct<T>(properties: () => $Encoders<T>): $Codec<T, Input<T>> {
   const encode = (value: Input<T>): $Json => {
+    if (typeof value !== "object" || value === null) return $refuse("an object", value);
     const read = Object.entries<readonly [string, $Codec<unknown, never>]>(properties());
     const values = value as Readonly<Record<string, never>>;
-    return Object.fromEntries(read.map(([property, [name, codec]]) => [name, codec.encode(values[property] as never)]));
+    return Object.fromEntries(read.map(([property, [name, codec]]) => [name, $given(property, codec, values[property] as never)]));
   };
   return { encode, decode: $fields<T>(properties).decode };
 }
 
-function $handle<Key, H extends Handle<unknown>>(key: () => $Codec<Key, never>, make: (key: Key) => H): $Codec<H> {
-  return { encode: (value) => value.toJSON(), decode: (json, path) => make(key().decode(json, path)) };
+function $handle<Key, H extends Handle<unknown>>(
+  kind: string,
+  key: () => $Codec<Key, never>,
+  make: (key: Key) => H,
+): $Codec<H> {
+  const isOne = (value: Partial<H> | null | undefined): boolean => value?.$kind === kind;
+  const encode = (value: H): $Json => (isOne(value) ? value.toJSON() : $refuse(`the handle of a ${kind}`, value));
+  return { encode, decode: (json, path) => make(key().decode(json, path)) };
 }
 
 /** The key of a handle as it is received: its integers are bigints, and exact. */

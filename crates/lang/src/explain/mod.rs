@@ -218,11 +218,6 @@ impl Explainer<'_> {
     }
 
     fn collect(&self, nodes: &[Node], explained: &mut ExplainedPhase) {
-        let add = |list: &mut Vec<String>, text: String| {
-            if !list.contains(&text) {
-                list.push(text);
-            }
-        };
         for node in nodes {
             match node {
                 Node::Run(id) => {
@@ -326,8 +321,11 @@ impl Explainer<'_> {
     }
 
     fn names(&self, reads: &[StmtId]) -> String {
-        let names: Vec<String> =
-            reads.iter().map(|id| self.text(self.plan.flat.get(*id).span)).collect();
+        let mut names: Vec<String> = Vec::new();
+        for id in reads {
+            // One read may stand at several places of the text.
+            add(&mut names, self.text(self.plan.flat.get(*id).span));
+        }
         names.join(", ")
     }
 
@@ -357,6 +355,13 @@ impl Explainer<'_> {
             _ => span,
         };
         self.text(Span { start: span.start, end: inner.end })
+    }
+}
+
+/// Adds a text to a list, unless it is there.
+fn add(list: &mut Vec<String>, text: String) {
+    if !list.contains(&text) {
+        list.push(text);
     }
 }
 

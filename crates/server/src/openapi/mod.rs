@@ -8,6 +8,7 @@ mod types;
 
 use mingle_lang::syntax::ast::{ItemKind, Object, Struct};
 use mingle_lang::{Checked, Program};
+use mingle_runtime::intent::ProgramHash;
 use serde_json::{Map, Value as Json, json};
 
 /// A program with its doc comments.
@@ -39,7 +40,8 @@ impl<'a> Described<'a> {
     }
 }
 
-/// Returns the document for a program; `needs_token` if calls need an API token.
+/// Returns the document for a program of this name; `needs_token` if calls need an API token. Its version is the
+/// beginning of the digest of the program's text, so that it changes with each change of the program.
 ///
 /// # Examples
 ///
@@ -47,11 +49,12 @@ impl<'a> Described<'a> {
 /// let program = mingle::compile("store s: causal; object O in s { key k: int; n: int; }
 ///     /// Counts.
 ///     transaction bump(o: ref O) { o.n += 1; }").unwrap();
-/// let document = mingle_server::document(&program, false);
+/// let document = mingle_server::document(&program, "counts", false);
+/// assert_eq!(document["info"]["title"], "counts");
 /// let operation = &document["paths"]["/v1/transactions/bump"]["post"];
 /// assert_eq!(operation["summary"], "Counts.");
 /// ```
-pub fn document(program: &Program, needs_token: bool) -> Json {
+pub fn document(program: &Program, name: &str, needs_token: bool) -> Json {
     let described = Described::of(program);
     let mut paths = Map::new();
     for plan in &program.plans {
@@ -72,8 +75,8 @@ pub fn document(program: &Program, needs_token: bool) -> Json {
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
-            "title": "A Mingle program",
-            "version": "1",
+            "title": name,
+            "version": version(program),
             "description": operations::ABOUT,
         },
         "servers": [{ "url": "/" }],
@@ -89,4 +92,11 @@ pub fn document(program: &Program, needs_token: bool) -> Json {
     }
     document["components"] = components;
     document
+}
+
+/// Returns the first digits of the digest of a program's text.
+fn version(program: &Program) -> String {
+    let digest = ProgramHash::of(&program.text).0;
+    let first: [u8; 16] = std::array::from_fn(|at| digest[at]);
+    format!("{:032x}", u128::from_be_bytes(first))[..12].to_owned()
 }

@@ -71,6 +71,9 @@ fn the_document_is_well_formed() {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let document = answer.json();
     assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["info"]["title"], "program", "the server was given no name");
+    let version = document["info"]["version"].as_str().expect("a version");
+    assert!(version.len() == 12 && version.chars().all(|c| c.is_ascii_hexdigit()), "{version}");
     check_references(&document, &document);
     let mut ids = BTreeSet::new();
     for (path, item) in document["paths"].as_object().expect("there are paths") {

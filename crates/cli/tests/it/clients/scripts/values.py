@@ -1,6 +1,7 @@
 """Values of all types go to a server and come back as they went."""
 
 import math
+import re
 import sys
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -96,6 +97,21 @@ for wrong in (1, "true", None):
 for wrong in ("text", [1], 1, None):
     refused(TypeError, client.show, Result(wrong))
 refused(TypeError, client.list_, "text")
+
+
+def refusal(call: Any, *values: Any) -> str:
+    """Returns the message of a refusal."""
+    try:
+        call(*values)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    raise AssertionError(f"{values} were sent")
+
+
+assert refusal(client.list_, [[1], ["7"]]).endswith(": [1]: [0]: expected an int, found str 7")
+for wrong in ("tea", None, 1, User("ana")):
+    message = refusal(client.half, wrong, 1.0)
+    assert re.fullmatch(r"\w+: expected a Number, found (str|NoneType|int|User) .*", message), message
 
 millisecond = timedelta(milliseconds=1)
 for ms in (1, -1, 253_402_300_799_999, -62_135_596_800_000):

@@ -78,6 +78,12 @@ for (const wrong of ["a", [1], new Uint16Array([300])] as unknown[] as Uint8Arra
   await assert.rejects(async () => client.show(new Result(wrong)), TypeError);
 }
 await assert.rejects(async () => client.show(new User(1 as unknown as string)), TypeError);
+// A refusal names the argument, and the place in it.
+const nested = [[1], ["7"]] as unknown[] as number[][];
+await assert.rejects(client.list(nested), /^TypeError: \w+: \[1\]: \[0\]: expected a bigint or a number, found string 7$/);
+for (const wrong of ["tea", null, undefined, new User("ana")] as unknown[] as Number_[]) {
+  await assert.rejects(client.half(wrong, 1), /^TypeError: \w+: expected the handle of a \w+, found (string|object|undefined) /);
+}
 
 const start = new Date(0);
 for (const ms of [1, -1, 253_402_300_799_999, 253_402_300_800_000, -62_167_219_200_001, 8.64e15]) {
