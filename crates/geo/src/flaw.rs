@@ -116,22 +116,49 @@ pub enum Flaw {
     IncarnationsMixed,
 }
 
-/// The planted mistake: none, unless made from a [`Flaw`].
+/// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
+/// none with and without the feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
 pub struct Planted(#[cfg(feature = "planted")] Option<Flaw>);
 
 impl Planted {
     /// True if this mistake is planted.
     #[cfg(feature = "planted")]
-    pub(crate) fn is(self, flaw: Flaw) -> bool {
+    pub fn is(self, flaw: Flaw) -> bool {
         self.0 == Some(flaw)
     }
 
     /// Returns false: without the feature no mistake is planted.
     #[cfg(not(feature = "planted"))]
     #[expect(clippy::unused_self, reason = "there is something in it with the feature")]
-    pub(crate) fn is(self, _: Flaw) -> bool {
+    pub fn is(self, _: Flaw) -> bool {
         false
+    }
+}
+
+impl From<Planted> for u8 {
+    #[cfg(feature = "planted")]
+    fn from(planted: Planted) -> Self {
+        planted.0.map_or(0, |flaw| flaw as Self + 1)
+    }
+
+    #[cfg(not(feature = "planted"))]
+    fn from(_: Planted) -> Self {
+        0
+    }
+}
+
+impl TryFrom<u8> for Planted {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        #[cfg(feature = "planted")]
+        if let Some(flaw) = Flaw::ALL.into_iter().find(|flaw| *flaw as u8 + 1 == number) {
+            return Ok(flaw.into());
+        }
+        let refused = || format!("a planted mistake, number {number}, outside a simulation");
+        (number == 0).then(Self::default).ok_or_else(refused)
     }
 }
 

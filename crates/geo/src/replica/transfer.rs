@@ -16,8 +16,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use postcard::ser_flavors::Size;
-
 use super::Replica;
 use crate::flaw::Flaw;
 use crate::floors::Raised;
@@ -30,6 +28,7 @@ use crate::record::{Alarm, Install, Record};
 use crate::timestamp::{DcId, Now};
 use crate::types::State;
 use crate::vector::Vector;
+use crate::wire::size_of_value;
 
 /// A pull without an answer is repeated after this many ticks, and the next one after twice as
 /// many, so that an answer that was only late is not sent again and again.
@@ -425,6 +424,5 @@ impl Replica {
 }
 
 fn encoded_bytes(key: &Key, state: &State) -> usize {
-    let size = postcard::serialize_with_flavor(&(key, state), Size::default());
-    size.expect("an item has a form")
+    size_of_value(&(key, state))
 }
