@@ -114,6 +114,10 @@ pub enum Flaw {
     /// A session uses handouts of another incarnation of its data center as if from the attached
     /// one.
     IncarnationsMixed,
+    /// The end of a sync releases the messages of records that were appended while it was under way.
+    SyncReleasesLater,
+    /// A damaged entry of the journal is skipped, and the entries behind it are read.
+    MiddleSkipped,
 }
 
 /// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
@@ -172,7 +176,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 54] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -225,6 +229,8 @@ impl Flaw {
         Self::EmptyDiskVotes,
         Self::ServesUntransferred,
         Self::IncarnationsMixed,
+        Self::SyncReleasesLater,
+        Self::MiddleSkipped,
     ];
 
     /// Returns its name on a command line, for example `known-past-prepared`.

@@ -3,6 +3,7 @@
 //! Links between replicas may lose, repeat and reorder messages. The content of a message is true
 //! at any time of arrival.
 
+pub(crate) mod form;
 mod members;
 mod past;
 mod transfer;
@@ -22,8 +23,8 @@ use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::tx::{Outcome, Transaction};
 use crate::types::{State, Update};
 use crate::vector::Vector;
-use crate::wire::form::{AddressForm, HandoutForm, KnownVecLocalForm, SiblingVecsForm};
 
+use form::{AddressForm, HandoutForm, KnownVecLocalForm, SiblingVecsForm};
 pub use members::{Admit, Fence, MembersReply};
 pub use past::{Attach, AttachReply, Attached, Barrier, BarrierReply, Missing};
 pub use transfer::{Behind, TransferEnd, TransferPart, TransferPull};

@@ -39,9 +39,9 @@ use super::entry::Entry;
 use super::group::GroupConfig;
 use super::learner::Learner;
 use super::mirror::{GroupRecord, Kept, Mirror};
+use crate::codec::{Reader, VERSION, put_value};
 use crate::flaw::{Flaw, Planted};
 use crate::timestamp::DcId;
-use crate::wire::{Reader, VERSION, put_value};
 
 /// The number of elections after which a replica that is shut out becomes leader itself.
 const SHUT_OUT_ELECTIONS: u64 = 3;

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::Replica;
+use crate::codec::size_of_value;
 use crate::flaw::Flaw;
 use crate::floors::Raised;
 use crate::key::Key;
@@ -28,7 +29,6 @@ use crate::record::{Alarm, Install, Record};
 use crate::timestamp::{DcId, Now};
 use crate::types::State;
 use crate::vector::Vector;
-use crate::wire::size_of_value;
 
 /// A pull without an answer is repeated after this many ticks, and the next one after twice as
 /// many, so that an answer that was only late is not sent again and again.

@@ -11,12 +11,11 @@ use std::sync::Arc;
 
 use mingle_model::{Origin, TransactionId};
 
-use super::error::WireError;
-use super::form::Covered;
-use super::read::Reader;
 use super::sessions::{Places, Sessions};
-use super::version::VERSION;
-use super::write::{put_near, put_number, put_timestamp, put_value, put_vector};
+use crate::codec::{
+    Reader, VERSION, WireError, put_near, put_number, put_timestamp, put_value, put_vector,
+};
+use crate::message::form::Covered;
 use crate::message::{Message, Replicate, SiblingVecs};
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::tx::Transaction;

@@ -9,33 +9,25 @@
 //!   end. [`Encoder`] writes messages between siblings as differences to earlier ones of the link.
 //! - [`put_record`] writes a log record, which names its version itself.
 //!
-//! The form of a value follows from its type (`write.rs`). Variants are numbered in the order of
+//! The form of a value follows from its type (`codec`). Variants are numbered in the order of
 //! their declaration, so a new one goes to the end of its enumeration. The golden files pin all
 //! numbers and bytes of a version.
 //!
 //! Some fields are reserved for several processes in one data center, and are 0 in version 1:
 //! addresses name a process and its number of starts, and vectors that stand for several partitions
-//! name the placement of the partitions and the partitions that they cover (`form.rs`).
+//! name the placement of the partitions and the partitions that they cover (`message/form.rs`).
 
-mod error;
-pub(crate) mod form;
+mod hello;
 mod link;
 mod parcel;
-mod read;
 mod record;
 mod sessions;
-mod version;
-mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::WireError;
+pub use crate::codec::{VERSION, VERSIONS, Versions, WireError};
+pub use hello::Hello;
 pub use link::{Decoder, Encoder};
 pub use parcel::{Parcel, put_message, put_parcel, take_message, take_parcels};
-pub(crate) use read::Reader;
 pub use record::{put_record, take_record};
-pub use version::{Hello, VERSION, VERSIONS, Versions};
-#[cfg(test)]
-use write::put_number;
-pub(crate) use write::{put_value, size_of_value};

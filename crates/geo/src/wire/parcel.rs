@@ -1,8 +1,6 @@
 //! Messages with their source and destination.
 
-use super::error::WireError;
-use super::read::Reader;
-use super::write::put_value;
+use crate::codec::{Reader, WireError, put_value};
 use crate::message::{Address, Message};
 
 /// A message with its source and destination.

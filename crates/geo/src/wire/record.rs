@@ -1,9 +1,6 @@
 //! Log records as bytes. Each names its version, since a log outlives the build that wrote it.
 
-use super::error::WireError;
-use super::read::Reader;
-use super::version::{VERSION, VERSIONS};
-use super::write::{put_number, put_value};
+use crate::codec::{Reader, VERSION, VERSIONS, WireError, put_number, put_value};
 use crate::record::Record;
 
 /// The first byte of a record. No form without a version began with it.

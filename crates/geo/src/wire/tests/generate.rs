@@ -5,7 +5,7 @@ use mingle_model::random::Random;
 use serde::de::{self, DeserializeSeed, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::super::error::WireError;
+use crate::codec::WireError;
 
 /// Fields that are 0 in this version.
 const RESERVED: [&str; 5] = ["node", "boot", "placement_epoch", "partitions_covered", "planted"];

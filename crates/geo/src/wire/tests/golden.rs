@@ -14,8 +14,9 @@ use serde::de::DeserializeOwned;
 
 use super::super::*;
 use super::generate::{generate, generate_variant};
-use super::{MESSAGES, RECORDS, trace};
+use super::{MESSAGES, RECORDS};
 use crate::certify::Entry;
+use crate::codec::{Reader, put_value, trace};
 use crate::message::{Address, Message};
 use crate::record::Record;
 use crate::timestamp::DcId;

@@ -57,7 +57,7 @@ fn messages_that_no_process_sends_end_no_replica() {
                 Output::Persist(persist) => Some(persist.index),
                 _ => None,
             });
-            if let Some(index) = last.last() {
+            if let Some(index) = last.max() {
                 replica.handle(now, Input::Persisted { index }, &mut out);
                 out.clear();
             }

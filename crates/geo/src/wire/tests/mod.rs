@@ -3,7 +3,6 @@
 mod generate;
 mod golden;
 mod hostile;
-pub mod trace;
 
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use mingle_model::random::Random;
 use serde::de::DeserializeOwned;
 
 use super::*;
+use crate::codec::{Reader, put_number, put_value};
 use crate::message::{Address, Message};
 use crate::record::Record;
 use crate::timestamp::{DcId, PartitionId};

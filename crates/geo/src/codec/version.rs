@@ -1,4 +1,4 @@
-//! Versions of the encoding, and their negotiation.
+//! Versions of the encoding.
 //!
 //! A version fixes every byte: the order of fields, and the numbers of variants. Golden files of each
 //! version are kept under `golden/`. A change of any of them needs a new version. A variant that is
@@ -7,18 +7,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::WireError;
-use super::read::Reader;
-use super::write::{put_number, put_value};
-use crate::timestamp::DcId;
 
 /// The version that this build writes.
 pub const VERSION: u16 = 1;
 
 /// The versions that this build reads.
 pub const VERSIONS: Versions = Versions { least: 1, most: VERSION };
-
-/// The first bytes of a HELLO.
-const MAGIC: [u8; 4] = *b"MGEO";
 
 /// A range of versions, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,47 +49,5 @@ impl Versions {
         let most = self.most.min(other.most);
         let refused = WireError::NoCommonVersion { least: other.least, most: other.most };
         (most >= self.least.max(other.least)).then_some(most).ok_or(refused)
-    }
-}
-
-/// The first message of each end of a connection. It has the same form in every version, and the
-/// fields of later versions follow it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
-    /// The versions that the sender reads.
-    pub versions: Versions,
-    /// The data center of the sender.
-    pub dc: DcId,
-    /// The number of the sending process in its data center; 0 while there is one per data center.
-    pub node: u32,
-    /// The number of starts of the sending process.
-    pub boot: u32,
-}
-
-impl Hello {
-    /// Appends the HELLO to a frame.
-    pub fn put(&self, out: &mut Vec<u8>) {
-        out.extend(MAGIC);
-        let mut body = Vec::new();
-        put_value(&mut body, self);
-        put_number(out, body.len() as u64);
-        out.append(&mut body);
-    }
-
-    /// Reads a HELLO, which is the whole frame. Fields that a later version added are skipped.
-    ///
-    /// # Errors
-    ///
-    /// If the bytes are no HELLO.
-    pub fn take(frame: &[u8]) -> Result<Self, WireError> {
-        let mut reader = Reader::new(frame, VERSION);
-        if reader.bytes()? != MAGIC {
-            return Err(WireError::Malformed("a connection begins with HELLO"));
-        }
-        let length = reader.length()?;
-        if length != reader.left() {
-            return Err(WireError::Malformed("HELLO has another length than it says"));
-        }
-        reader.value()
     }
 }

@@ -294,7 +294,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
             return Err(WireError::Variant { of, found, known, version: self.version });
         }
         #[cfg(test)]
-        super::tests::trace::note(of, variants, found as usize);
+        super::trace::note(of, variants, found as usize);
         visitor.visit_enum(Chosen { reader: self, number: found as u32 })
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::{Address, Handout, KnownVecLocal, SiblingVecs};
+use super::{Address, Handout, KnownVecLocal, SiblingVecs};
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::vector::Vector;
 
