@@ -114,24 +114,55 @@ pub enum Flaw {
     /// A session uses handouts of another incarnation of its data center as if from the attached
     /// one.
     IncarnationsMixed,
+    /// The end of a sync releases the messages of records that were appended while it was under way.
+    SyncReleasesLater,
+    /// A damaged entry of the journal is skipped, and the entries behind it are read.
+    MiddleSkipped,
 }
 
-/// The planted mistake: none, unless made from a [`Flaw`].
+/// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
+/// none with and without the feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
 pub struct Planted(#[cfg(feature = "planted")] Option<Flaw>);
 
 impl Planted {
     /// True if this mistake is planted.
     #[cfg(feature = "planted")]
-    pub(crate) fn is(self, flaw: Flaw) -> bool {
+    pub fn is(self, flaw: Flaw) -> bool {
         self.0 == Some(flaw)
     }
 
     /// Returns false: without the feature no mistake is planted.
     #[cfg(not(feature = "planted"))]
     #[expect(clippy::unused_self, reason = "there is something in it with the feature")]
-    pub(crate) fn is(self, _: Flaw) -> bool {
+    pub fn is(self, _: Flaw) -> bool {
         false
+    }
+}
+
+impl From<Planted> for u8 {
+    #[cfg(feature = "planted")]
+    fn from(planted: Planted) -> Self {
+        planted.0.map_or(0, |flaw| flaw as Self + 1)
+    }
+
+    #[cfg(not(feature = "planted"))]
+    fn from(_: Planted) -> Self {
+        0
+    }
+}
+
+impl TryFrom<u8> for Planted {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        #[cfg(feature = "planted")]
+        if let Some(flaw) = Flaw::ALL.into_iter().find(|flaw| *flaw as u8 + 1 == number) {
+            return Ok(flaw.into());
+        }
+        let refused = || format!("a planted mistake, number {number}, outside a simulation");
+        (number == 0).then(Self::default).ok_or_else(refused)
     }
 }
 
@@ -145,7 +176,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 54] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -198,6 +229,8 @@ impl Flaw {
         Self::EmptyDiskVotes,
         Self::ServesUntransferred,
         Self::IncarnationsMixed,
+        Self::SyncReleasesLater,
+        Self::MiddleSkipped,
     ];
 
     /// Returns its name on a command line, for example `known-past-prepared`.

@@ -19,7 +19,7 @@
 //! - [`replica`]: the protocol at the replicas; [`session`]: the protocol at the client.
 //! - [`config`], [`limits`], [`memory`], [`error`]: settings, bounds, refusals; [`counters`]: event
 //!   counts.
-//! - [`wire`]: the messages between siblings, as bytes; [`flaw`]: mistakes to plant.
+//! - [`wire`]: messages and records, as bytes; [`flaw`]: mistakes to plant.
 //!
 //! - [`members`]: the incarnations that belong to the system, and the cuts of those that were lost.
 //!
@@ -90,6 +90,7 @@ pub mod baseline;
 pub mod central;
 pub mod certify;
 pub mod clock;
+mod codec;
 mod committed;
 pub mod config;
 pub mod counters;

@@ -3,6 +3,7 @@
 //! Links between replicas may lose, repeat and reorder messages. The content of a message is true
 //! at any time of arrival.
 
+pub(crate) mod form;
 mod members;
 mod past;
 mod transfer;
@@ -23,12 +24,14 @@ use crate::tx::{Outcome, Transaction};
 use crate::types::{State, Update};
 use crate::vector::Vector;
 
+use form::{AddressForm, HandoutForm, KnownVecLocalForm, SiblingVecsForm};
 pub use members::{Admit, Fence, MembersReply};
 pub use past::{Attach, AttachReply, Attached, Barrier, BarrierReply, Missing};
 pub use transfer::{Behind, TransferEnd, TransferPart, TransferPull};
 
 /// The source or destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "AddressForm", try_from = "AddressForm")]
 pub enum Address {
     /// A session, numbered by the shell.
     Client(u64),
@@ -174,6 +177,7 @@ pub struct Read {
 
 /// The vectors that a replica attaches to each answer; new transactions may begin with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "HandoutForm", try_from = "HandoutForm")]
 pub struct Handout {
     /// The transactions that all partitions of the data center have.
     pub stable_vec: Vector,
@@ -379,6 +383,7 @@ pub enum Status {
 
 /// Replica to the replicas of the other partitions in its data center: its vectors and clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "KnownVecLocalForm", try_from = "KnownVecLocalForm")]
 pub struct KnownVecLocal {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,
@@ -394,6 +399,7 @@ pub struct KnownVecLocal {
 
 /// Replica to its siblings: the transactions that it has and that its data center has, on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "SiblingVecsForm", try_from = "SiblingVecsForm")]
 pub struct SiblingVecs {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
+use mingle_geo::wire::{put_record, take_record};
 use mingle_geo::{DcId, Envelope, PartitionId, Persist, Record};
 
 use super::driver::Signal;
@@ -87,7 +88,8 @@ impl Log {
     }
 
     fn append(&mut self, place: Place, record: &Record, changes: &mut Changes) {
-        let bytes = postcard::to_stdvec(record).expect("records have nothing that cannot be kept");
+        let mut bytes = Vec::new();
+        put_record(&mut bytes, record);
         self.bytes += bytes.len();
         let mut chunks = bytes.chunks(ROW_BYTES_MAX).peekable();
         while let Some(chunk) = chunks.next() {
@@ -174,7 +176,7 @@ impl Disk {
         let prefix = prefix(place);
         let (mut records, mut bytes) = (Vec::new(), Vec::new());
         let mut log = Log::default();
-        let (mut broken, mut count) = (false, 0);
+        let (mut broken, mut count) = (None, 0);
         view.scan(&prefix, None, Direction::Forward, &mut |key, row| {
             count += 1;
             let number = key.last_chunk().map_or(0, |number| u64::from_be_bytes(*number));
@@ -182,17 +184,17 @@ impl Disk {
                 log.first = number;
             }
             log.next = number + 1;
-            let Some((goes_on, rest)) = row.split_first().filter(|_| !broken) else {
+            let Some((goes_on, rest)) = row.split_first().filter(|_| broken.is_none()) else {
                 // Visit all rows: replacing the log must remove every one.
-                broken = true;
+                broken.get_or_insert_with(|| "a row is empty".to_owned());
                 return true;
             };
             bytes.extend_from_slice(rest);
             log.bytes += rest.len();
             if *goes_on == 0 {
-                match postcard::from_bytes(&bytes) {
+                match take_record(&bytes) {
                     Ok(record) => records.push(record),
-                    Err(_) => broken = true,
+                    Err(error) => broken = Some(error.to_string()),
                 }
                 bytes.clear();
             }
@@ -202,10 +204,14 @@ impl Disk {
         let rows = log.next - log.first;
         self.logs.insert(place, log);
         // A missing row in the middle may have been a whole record.
-        if broken || !bytes.is_empty() || rows != count {
+        if !bytes.is_empty() || rows != count {
+            broken.get_or_insert_with(|| format!("it has {count} of {rows} rows"));
+        }
+        if let Some(why) = broken {
             let partition = place.1.0;
             return Ok(Err(format!(
-                "the log of its partition {partition} is corrupt, or of another version of this engine"
+                "the log of its partition {partition} is corrupt, or of another version of this \
+                 engine: {why}"
             )));
         }
         Ok(Ok(records))

@@ -39,6 +39,7 @@ use super::entry::Entry;
 use super::group::GroupConfig;
 use super::learner::Learner;
 use super::mirror::{GroupRecord, Kept, Mirror};
+use crate::codec::{Reader, VERSION, put_value};
 use crate::flaw::{Flaw, Planted};
 use crate::timestamp::DcId;
 
@@ -206,8 +207,8 @@ impl Consensus {
 
     /// Handles a message from a data center. Returns false if the message is invalid.
     pub fn handle(&mut self, from: DcId, bytes: &[u8]) -> bool {
-        let decoded: Result<(u32, &[u8]), _> = postcard::take_from_bytes(bytes);
-        let Ok((configuration, bytes)) = decoded else { return false };
+        let mut reader = Reader::new(bytes, VERSION);
+        let Ok(configuration) = reader.value::<u32>() else { return false };
         if configuration != self.configuration.id() {
             if configuration > self.configuration.id() && !self.is_alone {
                 self.newer = Some(from);
@@ -217,8 +218,8 @@ impl Consensus {
         // A replica that has left a configuration is silent; other replicas' messages in the next
         // configuration are for its successor.
         let Some(paxos) = &mut self.paxos else { return !self.is_alone };
-        let decoded: Result<PaxosMessage<Entry>, _> = postcard::from_bytes(bytes);
-        let Ok(message) = decoded else { return false };
+        let decoded = reader.value::<PaxosMessage<Entry>>();
+        let (Ok(message), true) = (decoded, reader.is_empty()) else { return false };
         let (own, sender) = (self.configuration.node(self.dc), self.configuration.node(from));
         if message.get_sender() != sender {
             return false;
@@ -246,7 +247,8 @@ impl Consensus {
         paxos.take_outgoing_messages(&mut messages);
         let mut outgoing = Vec::with_capacity(messages.len());
         for message in &messages {
-            let bytes = postcard::to_stdvec(&(id, message)).expect("a message has a form");
+            let mut bytes = Vec::new();
+            put_value(&mut bytes, &(id, message));
             if let Some((ballot, index)) = accepted(message) {
                 self.learner.accepted(own, ballot, index);
                 for peer in self.learner.copied_to(ballot) {

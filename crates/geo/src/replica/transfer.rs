@@ -16,9 +16,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use postcard::ser_flavors::Size;
-
 use super::Replica;
+use crate::codec::size_of_value;
 use crate::flaw::Flaw;
 use crate::floors::Raised;
 use crate::key::Key;
@@ -425,6 +424,5 @@ impl Replica {
 }
 
 fn encoded_bytes(key: &Key, state: &State) -> usize {
-    let size = postcard::serialize_with_flavor(&(key, state), Size::default());
-    size.expect("an item has a form")
+    size_of_value(&(key, state))
 }

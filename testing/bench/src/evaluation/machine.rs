@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use mingle_geo::certify::{CertifierConfig, GroupConfig};
+use mingle_geo::wire::{VERSION, put_message, put_record, take_message};
 use mingle_geo::{DcId, Envelope, Input, Now, Output, PartitionId, Record, Replica, StrongReplica};
 
 use super::model::Setup;
@@ -95,13 +96,17 @@ pub fn timed(
     sends: &mut Vec<Envelope>,
 ) -> (u64, usize) {
     let encoded = match &input {
-        Input::Message { message, .. } => postcard::to_stdvec(message).ok(),
+        Input::Message { message, .. } => {
+            let mut bytes = Vec::new();
+            put_message(&mut bytes, message);
+            Some(bytes)
+        }
         _ => None,
     };
     let began = Instant::now();
     let input = match (input, &encoded) {
         (Input::Message { from, message }, Some(bytes)) => {
-            let message = postcard::from_bytes(bytes).unwrap_or(message);
+            let message = take_message(VERSION, bytes).unwrap_or(message);
             Input::Message { from, message }
         }
         (input, _) => input,
@@ -109,12 +114,10 @@ pub fn timed(
     machine.handle(now, input, outputs);
     let mut bytes = Vec::with_capacity(1 << 12);
     let size = drain(machine, now, outputs, sends, |record| {
-        let taken = std::mem::take(&mut bytes);
-        bytes = postcard::to_extend(record, taken).expect("a record has a form");
+        put_record(&mut bytes, record);
     });
     for envelope in sends.iter() {
-        let taken = std::mem::take(&mut bytes);
-        bytes = postcard::to_extend(&envelope.message, taken).expect("a message has a form");
+        put_message(&mut bytes, &envelope.message);
     }
     let ns = began.elapsed().as_nanos() as u64;
     std::hint::black_box(&bytes);

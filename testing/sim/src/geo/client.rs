@@ -331,7 +331,7 @@ impl World<'_> {
         if let Address::Replica(dc, partition) = envelope.to {
             self.tell(|| format!("session {id} sends {:?}", envelope.message));
             let to = self.index_of(dc.0, partition.0);
-            self.send(from, to, id, envelope.message);
+            self.send(from, to, id, &envelope.message);
         }
     }
 

@@ -101,7 +101,7 @@ impl World<'_> {
         let index = self.index_of(dc, partition);
         self.stop(index, Kept::Nothing);
         let node = &mut self.nodes[index];
-        node.log.clear();
+        node.disk.clear();
         node.has_lost_disk = true;
         node.down += 1;
         self.reach.saw(Seen::DiskLost);
@@ -112,7 +112,7 @@ impl World<'_> {
     /// Asks all other data centers repeatedly until they have agreed.
     pub(super) fn ask_for_fence(&mut self, dc: u8) {
         let incarnation = self.incarnation_at(dc).1;
-        let mut replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
+        let mut replicas = self.nodes.iter().filter_map(|node| node.replica());
         let cut = replicas.find_map(|replica| {
             let mut cuts = replica.replica().members().cuts_after(0);
             cuts.find(|cut| (cut.dc, cut.incarnation) == (DcId(dc), incarnation)).copied()
@@ -124,14 +124,14 @@ impl World<'_> {
         for other in (0..self.setup.config.dc_count).filter(|other| *other != dc) {
             let fence = Fence { request: 1, dc: DcId(dc), incarnation };
             let to = self.index_of(other, 0);
-            self.send(self.nodes.len(), to, KEEPER, Message::Fence(fence));
+            self.send(self.nodes.len(), to, KEEPER, &Message::Fence(fence));
         }
         self.queue.push(self.now_us + AGAIN_US, Happening::Fence { dc });
     }
 
     /// Records that a cut is settling because few replicas have reached it.
     fn see_settling(&mut self, dc: u8) {
-        let replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
+        let replicas = self.nodes.iter().filter_map(|node| node.replica());
         let members = replicas.map(|replica| replica.replica().members());
         let newest = members.max_by_key(|members| members.epoch());
         let standing = newest.map(|members| members.of(DcId(dc)).standing);
@@ -170,7 +170,7 @@ impl World<'_> {
 
     /// Records the effects of a late message from a data center that was given up.
     pub(super) fn see_late(&mut self, to: usize, message: &Message) {
-        let Some(replica) = &self.nodes[to].replica else { return };
+        let Some(replica) = self.nodes[to].replica() else { return };
         let replica = replica.replica();
         match message {
             Message::Replicate(late) if replica.members().epoch() > 0 => {

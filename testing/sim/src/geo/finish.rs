@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use mingle_checker::geo::{Content, End, Item, Run, View};
 use mingle_geo::message::{Message, Read, Snapshot};
-use mingle_geo::{Address, Input, Key, Output, Vector};
+use mingle_geo::wire::{Parcel, VERSION, take_parcels};
+use mingle_geo::{Address, DcId, Key, Now, Vector};
+use mingle_geo_node::{Journal, Outgoing, Time, Transport};
 
 use super::plan::Plan;
 use super::record::{content, visible};
@@ -140,7 +142,7 @@ impl World<'_> {
                     }
                 }
             }
-            let replica = self.nodes[self.index_of(dc, 0)].replica.as_ref();
+            let replica = self.nodes[self.index_of(dc, 0)].replica();
             let Some(replica) = replica else { continue };
             let shown = self.recorder.of_replica(&snapshot, replica.replica());
             let dc = self.recorder.columns.of(self.incarnation_at(dc));
@@ -153,7 +155,7 @@ impl World<'_> {
     /// Returns the vector that all partitions of a data center show to new sessions.
     fn visible_at(&self, dc: u8) -> Option<Vector> {
         let nodes = self.nodes.iter().filter(|node| node.dc == dc);
-        let replicas = nodes.filter_map(|node| node.replica.as_ref());
+        let replicas = nodes.filter_map(|node| node.replica());
         let shown = replicas.map(|replica| visible(replica.replica()));
         shown.reduce(|mut least, shown| {
             least.meet(&shown);
@@ -165,24 +167,26 @@ impl World<'_> {
         let partition = key.partition(self.setup.config.partition_count);
         let index = self.index_of(dc, partition.0);
         let node = &mut self.nodes[index];
-        let now = node.now(self.now_us);
-        let replica = node.replica.as_mut().ok_or("the replica is down")?;
+        let mut probe = Probe { now: node.now(self.now_us), frames: Vec::new() };
+        let process = node.process.as_mut().ok_or("the replica is down")?;
         let read = Read {
             incarnation: self.rejoin.incarnations[usize::from(dc)],
             request: 1,
             snapshot: Snapshot::At(snapshot),
             keys: vec![key.clone()],
         };
-        let (from, message) = (Address::Client(READER), Message::Read(read));
-        let mut out = Vec::new();
-        replica.handle(now, Input::Message { from, message }, &mut out);
-        let sent = out.into_iter().flat_map(|output| match output {
-            Output::Send(envelope) => vec![envelope],
-            Output::Persist(persist) => persist.then,
-            Output::Alarm(_) => Vec::new(),
-        });
-        let mut answers = sent.filter(|envelope| envelope.to == Address::Client(READER));
-        match answers.next().map(|envelope| envelope.message) {
+        let (from, to) = (Address::Client(READER), Address::Replica(DcId(dc), partition));
+        process.receive(Parcel { from, to, message: Message::Read(read) }, &mut probe);
+        // The answer may wait for a sync.
+        for _ in 0..3 {
+            process.synced(&mut probe);
+        }
+        let mut answers = Vec::new();
+        for frame in probe.frames {
+            let taken = take_parcels(VERSION, &frame, |parcel| answers.push(parcel.message));
+            taken.map_err(|error| error.to_string())?;
+        }
+        match answers.into_iter().next() {
             Some(Message::ReadReply(reply)) => match reply.result {
                 Ok((_, states)) => {
                     states.first().map(|state| content(state)).ok_or("nothing".into())
@@ -195,7 +199,7 @@ impl World<'_> {
 
     fn finish(mut self) -> Played {
         for node in &self.nodes {
-            if let Some(replica) = &node.replica {
+            if let Some(replica) = node.replica() {
                 self.recorder.claim(self.now_us, replica.replica());
                 self.met.add(&replica.replica().counters());
             }
@@ -222,4 +226,38 @@ impl World<'_> {
             run: self.recorder.finish(),
         }
     }
+}
+
+/// The outside of a process that is asked for its contents after the run: it sends nothing else, and
+/// its disk is no longer needed.
+struct Probe {
+    now: Now,
+    /// The messages to the reader.
+    frames: Vec<Vec<u8>>,
+}
+
+impl Time for Probe {
+    fn now(&self) -> Now {
+        self.now
+    }
+}
+
+impl Transport for Probe {
+    fn send(&mut self, outgoing: Outgoing) {
+        if outgoing.to == Address::Client(READER) {
+            self.frames.push(outgoing.frame);
+        }
+    }
+}
+
+impl Journal for Probe {
+    fn append(&mut self, _: &[u8]) {}
+
+    fn sync(&mut self) {}
+
+    fn length(&self) -> usize {
+        0
+    }
+
+    fn replace(&mut self, _: Vec<Vec<u8>>) {}
 }

@@ -188,7 +188,7 @@ impl World<'_> {
     /// state transfer brings up one partition after the other.
     fn is_whole(&self, dc: u8) -> bool {
         let of_dc = self.nodes.iter().filter(|node| node.dc == dc);
-        let replicas: Vec<_> = of_dc.filter_map(|node| node.replica.as_ref()).collect();
+        let replicas: Vec<_> = of_dc.filter_map(|node| node.replica()).collect();
         let mut brought_up = Vector::ZERO;
         for replica in &replicas {
             brought_up.join(&replica.replica().folded_vec());

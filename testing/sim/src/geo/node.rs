@@ -1,19 +1,15 @@
-//! One replica with its machine: its clock, and its disk.
+//! One machine: a process with the replica of one partition, a clock, and a disk.
 //!
-//! The core leaves some decisions to its shell; this shell decides as follows:
-//!
-//! - Writes that arrive while a write is under way go together into the next one.
-//! - After a failed write the contents of the log are unknown, so the replica stops, and a restart
-//!   reads the log. The write is not retried on the same log.
-//! - A full disk delays writes until there is room. Outputs that depend on them wait too, so
-//!   nothing is acknowledged; reads of data on disk continue. The replica need not know.
-//! - A log is rewritten as a checkpoint when it has grown long and no write to it is under way.
+//! The process is the shell that ships ([`mingle_geo_node`]). After a failed sync it is dropped, and
+//! another is restored from the disk. A full disk delays syncs until there is room: messages that
+//! depend on them wait too, so nothing is acknowledged, and reads of data on disk continue.
 
-use std::collections::VecDeque;
+use mingle_geo::{Now, StrongReplica};
+use mingle_geo_node::{Journal, MemoryJournal, Node as Process, Outgoing, Time, Transport};
 
-use mingle_geo::{Now, Persist, Record, StrongReplica};
-
+use super::reach::Seen;
 use super::setup::Skew;
+use super::world::World;
 
 /// The start of simulated time: 2026-11-20.
 pub(super) const EPOCH_US: u64 = 1_795_132_800_000_000;
@@ -34,19 +30,15 @@ impl MachineClock {
     }
 }
 
-/// A replica with its disk and its clock.
+/// A machine.
 pub(super) struct Node {
     pub dc: u8,
     pub partition: u16,
     /// The incarnation of the data center that runs here, or ran last.
     pub incarnation: u32,
-    /// The replica; `None` while it is down.
-    pub replica: Option<StrongReplica>,
-    /// The records on disk.
-    pub log: Vec<Record>,
-    /// The queue of writes; the first `writing` of them are being written.
-    pub unwritten: VecDeque<Persist>,
-    pub writing: usize,
+    /// The process; `None` while it is down, and while it handles a call.
+    pub process: Option<Process>,
+    pub disk: MemoryJournal,
     /// The number of faults that keep the disk full.
     pub full: u32,
     /// True if the current write ends as soon as there is room.
@@ -69,15 +61,13 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub fn new(dc: u8, partition: u16, replica: StrongReplica, skew: Skew) -> Self {
+    pub fn new(dc: u8, partition: u16, process: Process, skew: Skew) -> Self {
         Self {
             dc,
             partition,
             incarnation: 0,
-            replica: Some(replica),
-            log: Vec::new(),
-            unwritten: VecDeque::new(),
-            writing: 0,
+            process: Some(process),
+            disk: MemoryJournal::default(),
             full: 0,
             is_stalled: false,
             fails_next: None,
@@ -95,9 +85,46 @@ impl Node {
         Now { wall_us: self.clock.wall_us(now_us), mono_us: now_us - self.started_us }
     }
 
-    /// Removes the finished writes from the queue.
-    pub fn take_written(&mut self) -> Vec<Persist> {
-        let count = std::mem::take(&mut self.writing);
-        self.unwritten.drain(..count).collect()
+    /// Returns the replica, unless it is down.
+    pub fn replica(&self) -> Option<&StrongReplica> {
+        self.process.as_ref()?.replicas().next()
+    }
+}
+
+/// The outside of a process that handles a call.
+pub(super) struct Machine<'a, 'b> {
+    pub world: &'a mut World<'b>,
+    pub index: usize,
+}
+
+impl Time for Machine<'_, '_> {
+    fn now(&self) -> Now {
+        self.world.nodes[self.index].now(self.world.now_us)
+    }
+}
+
+impl Transport for Machine<'_, '_> {
+    fn send(&mut self, outgoing: Outgoing) {
+        self.world.send_from_node(self.index, outgoing);
+    }
+}
+
+impl Journal for Machine<'_, '_> {
+    fn append(&mut self, entry: &[u8]) {
+        self.world.nodes[self.index].disk.append(entry);
+    }
+
+    fn sync(&mut self) {
+        self.world.nodes[self.index].disk.begin();
+        self.world.write(self.index);
+    }
+
+    fn length(&self) -> usize {
+        self.world.nodes[self.index].disk.length()
+    }
+
+    fn replace(&mut self, entries: Vec<Vec<u8>>) {
+        self.world.nodes[self.index].disk.replace(&entries);
+        self.world.reach.saw(Seen::Checkpoint);
     }
 }

@@ -2,7 +2,8 @@
 
 use mingle_geo::certify::{CertifierConfig, GroupConfig};
 use mingle_geo::flaw::{Flaw, Planted};
-use mingle_geo::{Config, DcId, PartitionId, Record, SessionConfig, StrongReplica};
+use mingle_geo::{Config, DcId, PartitionId, SessionConfig};
+use mingle_geo_node::{Limits, Node as Process, Setup as ProcessSetup};
 use mingle_model::random::{Random, mix};
 
 use super::fault::{Event, Fault, Kept, Place, Shape};
@@ -72,16 +73,18 @@ impl Plan {
 
     /// Creates the replica of an incarnation from the records on its disk; `is_new` is false if the
     /// disk has lost its data.
-    pub(super) fn replica(
+    /// Restores the process of a machine from the entries on its disk.
+    pub(super) fn process<'a>(
         &self,
         (dc, partition, incarnation): (u8, u16, u32),
-        log: Vec<Record>,
+        entries: impl IntoIterator<Item = &'a [u8]>,
         is_new: bool,
-    ) -> StrongReplica {
+    ) -> Process {
         let config = Config { incarnation, ..self.config_of(dc, partition) };
         let group = GroupConfig { is_new, incarnation, ..self.group_config_of(dc, partition) };
-        let replica = StrongReplica::restore(config, group, log);
-        replica.expect("the settings are sound")
+        let limits = Limits { checkpoint_after: self.setup.network.compact_after };
+        let process = Process::restore(DcId(dc), limits, [ProcessSetup { config, group }], entries);
+        process.expect("the settings are sound, and the disk has what was written")
     }
 
     pub(super) fn session_config(&self, id: u64, dc: u8, is_durable: bool) -> SessionConfig {

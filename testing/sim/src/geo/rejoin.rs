@@ -5,7 +5,6 @@
 mod draw;
 
 use mingle_checker::geo::FaultKind;
-use mingle_geo::certify::GroupMessage;
 use mingle_geo::message::{Admit, Message};
 use mingle_geo::{Certification, DcId, SessionConfig};
 use mingle_model::random::{Random, mix};
@@ -14,7 +13,7 @@ use super::client::Stage;
 use super::fault::{Event, Fault, Kept};
 use super::reach::Seen;
 use super::setup::{Setup, within};
-use super::world::{Happening, KEEPER, World};
+use super::world::{Happening, KEEPER, Parcel, World};
 
 pub(super) use draw::draw;
 
@@ -53,14 +52,6 @@ struct Admission {
     is_early: bool,
 }
 
-/// A kept message that is delivered again, much later.
-struct Late {
-    from: usize,
-    to: usize,
-    session: u64,
-    message: Message,
-}
-
 /// The state of the admissions.
 pub(super) struct Rejoin {
     random: Random,
@@ -73,7 +64,7 @@ pub(super) struct Rejoin {
     coming: u8,
     /// The recorded fault of giving up each data center.
     pub noted: Vec<Option<usize>>,
-    late: Vec<Late>,
+    late: Vec<Parcel>,
 }
 
 impl Rejoin {
@@ -180,7 +171,7 @@ impl World<'_> {
             }
             Step::Asks => {
                 let next = if is_early { incarnation } else { incarnation + 1 };
-                let mut replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
+                let mut replicas = self.nodes.iter().filter_map(|node| node.replica());
                 let is_in =
                     |members: &mingle_geo::Members| members.of(DcId(dc)).incarnation >= next;
                 if !replicas.any(|replica| is_in(replica.replica().members())) {
@@ -217,7 +208,7 @@ impl World<'_> {
         for other in chosen {
             let admit = Admit { request: 1, dc: DcId(dc), incarnation };
             let to = self.index_of(other, 0);
-            self.send(self.nodes.len(), to, KEEPER, Message::Admit(admit));
+            self.send(self.nodes.len(), to, KEEPER, &Message::Admit(admit));
         }
     }
 
@@ -231,7 +222,7 @@ impl World<'_> {
             }
             self.stop(index, Kept::Nothing);
             let node = &mut self.nodes[index];
-            node.log.clear();
+            node.disk.clear();
             node.life += 1;
             node.incarnation += 1;
             (node.has_lost_disk, node.down, node.fails_next) = (false, 0, None);
@@ -258,17 +249,17 @@ impl World<'_> {
 
     /// Delivers one of the kept messages.
     pub(super) fn come_late(&mut self) {
-        let Some(Late { from, to, session, message }) = self.rejoin.late.pop() else { return };
+        let Some(parcel) = self.rejoin.late.pop() else { return };
         self.reach.saw(Seen::RejoinedLate);
-        let (epoch, message) = (self.links.epoch(from, to), Box::new(message));
-        self.queue.push(self.now_us, Happening::Deliver { from, to, epoch, session, message });
+        let epoch = self.links.epoch(parcel.from, parcel.to);
+        self.queue.push(self.now_us, Happening::Deliver { epoch, parcel });
     }
 
     fn has_come_up(&self, dc: u8) -> bool {
         let is_central = self.setup.config.certification == Certification::Central;
         let mut nodes = self.nodes.iter().filter(|node| node.dc == dc);
         nodes.all(|node| {
-            node.replica.as_ref().is_some_and(|replica| {
+            node.replica().is_some_and(|replica| {
                 let has_own_group = !is_central || node.partition == 0;
                 let votes = replica.group().is_member() || !has_own_group;
                 !replica.replica().is_coming_up() && votes
@@ -322,23 +313,17 @@ impl World<'_> {
     }
 
     /// Keeps a message from or to a data center that will be admitted again.
-    pub(super) fn keep_for_late(
-        &mut self,
-        from: usize,
-        to: usize,
-        session: u64,
-        message: &Message,
-    ) {
+    pub(super) fn keep_for_late(&mut self, parcel: &Parcel) {
+        let Parcel { from, to, is_ordered, .. } = *parcel;
         let is_planned = |end: usize| {
             self.nodes.get(end).is_some_and(|node| self.rejoin.planned >> node.dc & 1 == 1)
         };
-        let is_ordered = matches!(message, Message::Group(GroupMessage::Consensus(_)));
         let is_kept =
             !is_ordered && self.rejoin.planned != 0 && (is_planned(from) || is_planned(to));
         if !is_kept || self.has_rejoined() || !self.rejoin.random.one_in(LATE_ONE_IN) {
             return;
         }
-        let late = Late { from, to, session, message: message.clone() };
+        let late = parcel.clone();
         if self.rejoin.late.len() < LATE_MAX {
             self.rejoin.late.push(late);
         } else {
@@ -350,7 +335,7 @@ impl World<'_> {
     /// Records the coverage of readmitted data centers.
     pub(super) fn see_rejoined(&mut self) {
         let is_led = |node: &super::node::Node| {
-            let replica = node.replica.as_ref().filter(|_| node.incarnation > 0);
+            let replica = node.replica().filter(|_| node.incarnation > 0);
             replica.is_some_and(|replica| replica.group().is_leader())
         };
         if self.nodes.iter().any(is_led) {

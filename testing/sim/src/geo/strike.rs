@@ -1,12 +1,14 @@
 //! The effects of faults.
 
 use mingle_checker::geo::FaultKind;
-use mingle_geo::{Alarm, DcId, Input};
+use mingle_geo::flaw::Flaw;
+use mingle_geo::{Alarm, DcId};
+use mingle_geo_node::Kept as DiskKept;
 
 use super::fault::{Event, Fault, Kept, Place, Shape};
 use super::node::Node;
 use super::reach::Seen;
-use super::world::{Happening, World};
+use super::world::{Happening, UNDERSTOOD, World};
 
 impl World<'_> {
     fn fault(&self, index: usize) -> Option<(u64, Fault)> {
@@ -183,35 +185,23 @@ impl World<'_> {
     /// Stops a replica at once.
     pub fn stop(&mut self, index: usize, kept: Kept) {
         let node = &mut self.nodes[index];
-        let Some(replica) = node.replica.take() else { return };
+        let Some(process) = node.process.take() else { return };
         node.life += 1;
         let (dc, partition) = (node.dc, node.partition);
-        self.recorder.claim(self.now_us, replica.replica());
-        self.met.add(&replica.replica().counters());
-        self.see_stop(&replica);
+        for replica in process.replicas() {
+            self.recorder.claim(self.now_us, replica.replica());
+            self.met.add(&replica.replica().counters());
+            self.see_stop(replica);
+        }
         self.tell(|| format!("d{dc} p{partition} stops"));
-        let node = &mut self.nodes[index];
-        let mut records = Vec::new();
-        let count = match kept {
-            Kept::Nothing => 0,
-            Kept::Torn => node.writing,
-            Kept::All => node.unwritten.len(),
+        self.nodes[index].is_stalled = false;
+        let kept = match kept {
+            Kept::Nothing => DiskKept::Nothing,
+            Kept::Torn => DiskKept::Torn(self.draw_torn(index)),
+            Kept::All => DiskKept::All,
         };
-        records.extend(node.unwritten.drain(..count).flat_map(|persist| persist.records));
-        node.unwritten.clear();
-        (node.writing, node.is_stalled) = (0, false);
-        if kept == Kept::Torn && !records.is_empty() {
-            let survive = self.random.below(records.len() + 1);
-            if survive > 0 && survive < records.len() {
-                self.reach.saw(Seen::TornWrite);
-            }
-            records.truncate(survive);
-        }
-        for record in records {
-            let node = &mut self.nodes[index];
-            self.recorder.on_record((node.dc, node.incarnation), node.partition, &record);
-            node.log.push(record);
-        }
+        let entries = self.nodes[index].disk.crash(kept);
+        self.see_entries(index, &entries);
         if self.random.one_in(2) {
             // Messages from and to it are lost with its connections.
             for end in 0..self.nodes.len() + self.setup.clients {
@@ -220,20 +210,42 @@ impl World<'_> {
         }
     }
 
+    /// Draws the number of entries that a torn write leaves.
+    fn draw_torn(&mut self, index: usize) -> usize {
+        let most = self.nodes[index].disk.torn_most();
+        if most == 0 {
+            return 0;
+        }
+        let left = self.random.below(most + 1);
+        if left > 0 && left < most {
+            self.reach.saw(Seen::TornWrite);
+        }
+        left
+    }
+
     /// Restarts a replica from its disk, if no other fault keeps it down.
     pub fn restart(&mut self, index: usize) {
         let is_gone = self.is_gone(self.nodes[index].dc);
         let node = &mut self.nodes[index];
         node.down = node.down.saturating_sub(1);
-        if node.down > 0 || node.replica.is_some() || is_gone {
+        if node.down > 0 || node.process.is_some() || is_gone {
             return;
         }
         let place = (node.dc, node.partition, node.incarnation);
-        let replica = self.plan.replica(place, node.log.clone(), !node.has_lost_disk);
-        if replica.replica().prepared_count() > 0 {
+        let recovered = match self.plan.flaw {
+            Some(Flaw::MiddleSkipped) => Ok(node.disk.recover_skipping()),
+            _ => node.disk.recover(),
+        };
+        let entries = match recovered {
+            Ok(entries) => entries,
+            Err(error) => return self.breaks(UNDERSTOOD, error.to_string()),
+        };
+        let entries = entries.iter().map(Vec::as_slice);
+        let process = self.plan.process(place, entries, !node.has_lost_disk);
+        if process.replicas().any(|replica| replica.replica().prepared_count() > 0) {
             self.reach.saw(Seen::PreparedTwice);
         }
-        node.replica = Some(replica);
+        node.process = Some(process);
         node.started_us = self.now_us;
         let (dc, partition, life) = (node.dc, node.partition, node.life);
         self.tell(|| format!("d{dc} p{partition} starts"));
@@ -260,7 +272,7 @@ impl World<'_> {
         if self.nodes[a].partition == self.nodes[b].partition {
             for (at, of) in [(a, b), (b, a)] {
                 let dc = DcId(self.nodes[of].dc);
-                self.input(at, Input::Reconnected { dc });
+                self.on_process(at, |process, machine| process.reconnected(dc, machine));
             }
         }
     }
@@ -291,7 +303,7 @@ impl World<'_> {
         self.reach.saw(Seen::Lost);
         for node in self.nodes_of(Place::Dc(dc)) {
             self.stop(node, Kept::Nothing);
-            self.nodes[node].log.clear();
+            self.nodes[node].disk.clear();
         }
         self.lost |= 1 << dc;
         self.recorder.lose(self.incarnation_at(dc), self.now_us);
@@ -353,8 +365,7 @@ impl World<'_> {
         for dc in self.living().collect::<Vec<u8>>() {
             let first = self.index_of(dc, 0);
             let count = usize::from(self.setup.config.partition_count);
-            let replica =
-                self.nodes[first..first + count].iter().find_map(|node| node.replica.as_ref());
+            let replica = self.nodes[first..first + count].iter().find_map(Node::replica);
             if let Some(replica) = replica {
                 self.recorder.sight(self.now_us, replica.replica());
             }

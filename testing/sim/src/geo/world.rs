@@ -5,16 +5,17 @@
 use std::collections::BTreeMap;
 
 use mingle_checker::geo::FaultKind;
-use mingle_geo::certify::GroupMessage;
 use mingle_geo::message::RaiseFloor;
-use mingle_geo::{Address, DcId, Envelope, Input, Message, Output, PartitionId, Record};
+use mingle_geo::wire::{VERSION, put_parcel, take_parcels};
+use mingle_geo::{Address, DcId, Message, PartitionId, Record};
+use mingle_geo_node::{Node as Process, Outgoing, take_entry};
 use mingle_model::random::Random;
 
 use super::client::Client;
 use super::fault::{Event, Fault, Kept};
 use super::links::{Links, Trip};
 use super::live::Blame;
-use super::node::Node;
+use super::node::{Machine, Node};
 use super::plan::Plan;
 use super::queue::Queue;
 use super::reach::{Met, Reach, Seen};
@@ -27,7 +28,7 @@ use crate::workload::promises::Broken;
 /// An event of the simulation.
 pub(super) enum Happening {
     /// A message arrives, if the connection on which it was sent still exists.
-    Deliver { from: usize, to: usize, epoch: u32, session: u64, message: Box<Message> },
+    Deliver { epoch: u32, parcel: Parcel },
     /// A replica's tick.
     Tick { node: usize, life: u32 },
     /// A disk write ends.
@@ -51,6 +52,20 @@ pub(super) enum Happening {
     /// A message of an earlier incarnation arrives.
     Late,
 }
+
+/// A message on its way, as bytes.
+#[derive(Clone)]
+pub(super) struct Parcel {
+    pub from: usize,
+    pub to: usize,
+    /// The session of the client, if one sends or receives the message.
+    pub session: u64,
+    pub is_ordered: bool,
+    pub frame: Vec<u8>,
+}
+
+/// The promise that all bytes are understood.
+pub(super) const UNDERSTOOD: &str = "what was written can be read";
 
 /// The address of the process that raises floors; no session has it.
 pub(super) const KEEPER: u64 = u64::MAX - 1;
@@ -96,7 +111,6 @@ pub(super) struct World<'a> {
     pub broken: Option<Broken>,
     /// The events, line by line, if a trace is wanted.
     pub trace: Option<Vec<String>>,
-    outputs: Vec<Output>,
 }
 
 impl<'a> World<'a> {
@@ -107,7 +121,7 @@ impl<'a> World<'a> {
         let nodes: Vec<Node> = places
             .zip(&setup.skews)
             .map(|((dc, partition), skew)| {
-                Node::new(dc, partition, plan.replica((dc, partition, 0), Vec::new(), true), *skew)
+                Node::new(dc, partition, plan.process((dc, partition, 0), [], true), *skew)
             })
             .collect();
         let mut world = Self {
@@ -137,7 +151,6 @@ impl<'a> World<'a> {
             stepped_most_us: 0,
             broken: None,
             trace: None,
-            outputs: Vec::new(),
         };
         world.start();
         world
@@ -174,7 +187,7 @@ impl<'a> World<'a> {
         let sequence = self.helped_most.saturating_sub(self.setup.floor_lag);
         for node in 0..self.nodes.len() {
             let raise = RaiseFloor { origin: HELPED, sequence };
-            self.send(self.nodes.len(), node, KEEPER, Message::RaiseFloor(raise));
+            self.send(self.nodes.len(), node, KEEPER, &Message::RaiseFloor(raise));
         }
         self.queue.push(self.now_us + self.setup.floor_every_us, Happening::RaiseFloors);
     }
@@ -210,9 +223,7 @@ impl<'a> World<'a> {
         self.now_us = at_us;
         self.events += 1;
         match happening {
-            Happening::Deliver { from, to, epoch, session, message } => {
-                self.deliver(from, to, epoch, session, message);
-            }
+            Happening::Deliver { epoch, parcel } => self.deliver(epoch, parcel),
             Happening::Tick { node, life } => self.tick(node, life),
             Happening::Written { node, life } => self.on_written(node, life),
             Happening::Restart { node } => self.restart(node),
@@ -241,82 +252,82 @@ impl<'a> World<'a> {
         self.now_us = until_us;
     }
 
-    fn deliver(&mut self, from: usize, to: usize, epoch: u32, session: u64, message: Box<Message>) {
+    fn deliver(&mut self, epoch: u32, parcel: Parcel) {
+        let Parcel { from, to, session, .. } = parcel;
         if self.links.epoch(from, to) != epoch {
             self.reach.saw(Seen::LostInFlight);
             return;
         }
-        let Some(node) = self.nodes.get(to) else {
-            let slot = to - self.nodes.len();
-            let source = &self.nodes[from];
-            let from = Address::Replica(DcId(source.dc), PartitionId(source.partition));
-            return self.on_message_to_client(slot, session, from, *message);
-        };
-        if node.replica.is_none() {
-            return;
+        if let Some(node) = self.nodes.get(to) {
+            if node.process.is_none() {
+                return;
+            }
+            if node.paused_until_us > self.now_us {
+                let at_us = node.paused_until_us;
+                return self.queue.push(at_us, Happening::Deliver { epoch, parcel });
+            }
         }
-        if node.paused_until_us > self.now_us {
-            let at_us = node.paused_until_us;
-            let again = Happening::Deliver { from, to, epoch, session, message };
-            return self.queue.push(at_us, again);
+        let mut taken = Vec::new();
+        if let Err(error) = take_parcels(VERSION, &parcel.frame, |parcel| taken.push(parcel)) {
+            return self.breaks(UNDERSTOOD, error.to_string());
         }
-        let from = match self.nodes.get(from) {
-            Some(node) => Address::Replica(DcId(node.dc), PartitionId(node.partition)),
-            None => Address::Client(session),
-        };
-        self.see_message(&message);
-        self.see_late(to, &message);
-        if self.trace.is_some() && is_telling(&message) {
+        for parcel in taken {
+            if to < self.nodes.len() {
+                self.receive(to, parcel);
+            } else {
+                let slot = to - self.nodes.len();
+                self.on_message_to_client(slot, session, parcel.from, parcel.message);
+            }
+        }
+    }
+
+    /// Handles a message that has arrived at a process.
+    fn receive(&mut self, to: usize, parcel: mingle_geo::wire::Parcel) {
+        self.see_message(&parcel.message);
+        self.see_late(to, &parcel.message);
+        if self.trace.is_some() && is_telling(&parcel.message) {
             let node = &self.nodes[to];
             let (dc, partition) = (node.dc, node.partition);
+            let (from, message) = (parcel.from, &parcel.message);
             self.tell(|| format!("{from:?} to d{dc} p{partition}: {message:?}"));
         }
-        self.input(to, Input::Message { from, message: *message });
+        self.on_process(to, |process, machine| process.receive(parcel, machine));
     }
 
     fn tick(&mut self, index: usize, life: u32) {
         let node = &self.nodes[index];
-        if node.life != life || node.replica.is_none() {
+        if node.life != life || node.process.is_none() {
             return;
         }
         if node.paused_until_us > self.now_us {
             let at_us = node.paused_until_us;
             return self.queue.push(at_us, Happening::Tick { node: index, life });
         }
-        self.input(index, Input::Tick);
+        self.on_process(index, |process, machine| process.tick(machine));
         let node = &self.nodes[index];
-        let Some(replica) = &node.replica else { return };
-        let at_us = self.now_us + replica.tick_in_ms() * 1_000 + node.slow_us;
+        let Some(tick_us) = node.process.as_ref().and_then(Process::tick_at_us) else { return };
+        let at_us = node.started_us + tick_us + node.slow_us;
         self.queue.push(at_us, Happening::Tick { node: index, life });
     }
 
-    /// Gives an input to a replica and performs its outputs.
-    pub fn input(&mut self, index: usize, input: Input) {
-        let node = &mut self.nodes[index];
-        let now = node.now(self.now_us);
-        let Some(replica) = &mut node.replica else { return };
-        let mut outputs = std::mem::take(&mut self.outputs);
-        replica.handle(now, input, &mut outputs);
-        for output in outputs.drain(..) {
-            match output {
-                Output::Send(envelope) => self.send_from_node(index, envelope),
-                Output::Persist(persist) => {
-                    self.nodes[index].unwritten.push_back(persist);
-                    self.write_more(index);
-                }
-                Output::Alarm(alarm) => self.on_alarm(index, &alarm),
-            }
+    /// Calls a process, unless it is down.
+    pub fn on_process(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut Process, &mut Machine<'_, '_>),
+    ) {
+        let Some(mut process) = self.nodes[index].process.take() else { return };
+        call(&mut process, &mut Machine { world: self, index });
+        let alarms = process.take_alarms();
+        self.nodes[index].process = Some(process);
+        for (_, alarm) in alarms {
+            self.on_alarm(index, &alarm);
         }
-        self.outputs = outputs;
     }
 
-    /// Begins to write the queued records, unless a write is under way.
-    fn write_more(&mut self, index: usize) {
-        let node = &mut self.nodes[index];
-        if node.writing > 0 || node.unwritten.is_empty() {
-            return;
-        }
-        node.writing = node.unwritten.len();
+    /// Begins to write the appended entries to the disk of a machine.
+    pub fn write(&mut self, index: usize) {
+        let node = &self.nodes[index];
         let (life, slow_us) = (node.life, node.slow_us);
         let takes_us = within(&mut self.random, self.setup.network.disk_us);
         let at_us = self.now_us + takes_us + slow_us;
@@ -325,7 +336,7 @@ impl<'a> World<'a> {
 
     fn on_written(&mut self, index: usize, life: u32) {
         let node = &mut self.nodes[index];
-        if node.life != life || node.replica.is_none() {
+        if node.life != life || node.process.is_none() {
             return;
         }
         if node.paused_until_us > self.now_us {
@@ -350,68 +361,69 @@ impl<'a> World<'a> {
         self.finish_write(index);
     }
 
-    /// Handles the end of a write: the records are on disk.
-    pub fn finish_write(&mut self, index: usize) {
-        let node = &mut self.nodes[index];
-        let written = node.take_written();
-        let Some(last) = written.last().map(|persist| persist.index) else { return };
-        for persist in written {
-            for record in persist.records {
-                let node = &self.nodes[index];
-                self.recorder.on_record((node.dc, node.incarnation), node.partition, &record);
-                if self.trace.is_some() && !matches!(record, Record::Vectors(_)) {
-                    let (dc, partition) = (self.nodes[index].dc, self.nodes[index].partition);
-                    self.tell(|| format!("d{dc} p{partition} wrote {record:?}"));
-                }
-                self.nodes[index].log.push(record);
-            }
-            for envelope in persist.then {
-                self.send_from_node(index, envelope);
-            }
-        }
-        let node = &mut self.nodes[index];
-        if node.unwritten.is_empty()
-            && node.log.len() >= self.setup.network.compact_after
-            && let Some(replica) = &node.replica
-        {
-            node.log = replica.checkpoint();
-            self.reach.saw(Seen::Checkpoint);
-        }
-        self.input(index, Input::Persisted { index: last });
-        self.write_more(index);
+    /// Handles the end of a write: the entries are on disk.
+    fn finish_write(&mut self, index: usize) {
+        let entries = self.nodes[index].disk.end();
+        self.see_entries(index, &entries);
+        self.on_process(index, |process, machine| process.synced(machine));
     }
 
-    pub fn send_from_node(&mut self, from: usize, envelope: Envelope) {
-        let (to, session) = match envelope.to {
+    /// Records the entries that have reached a disk.
+    pub fn see_entries(&mut self, index: usize, entries: &[Vec<u8>]) {
+        for entry in entries {
+            let record = match take_entry(entry) {
+                Ok((_, record)) => record,
+                Err(error) => return self.breaks(UNDERSTOOD, error.to_string()),
+            };
+            let node = &self.nodes[index];
+            let (dc, partition) = (node.dc, node.partition);
+            self.recorder.on_record((dc, node.incarnation), partition, &record);
+            if self.trace.is_some() && !matches!(record, Record::Vectors(_)) {
+                self.tell(|| format!("d{dc} p{partition} wrote {record:?}"));
+            }
+        }
+    }
+
+    /// Sends a message of a process.
+    pub fn send_from_node(&mut self, from: usize, outgoing: Outgoing) {
+        let Outgoing { to, is_ordered, frame } = outgoing;
+        let (to, session) = match to {
             Address::Replica(dc, partition) => (self.index_of(dc.0, partition.0), 0),
             Address::Client(session) => {
                 let slot = (session % self.setup.clients as u64) as usize;
                 (self.nodes.len() + slot, session)
             }
         };
-        self.send(from, to, session, envelope.message);
+        self.carry(Parcel { from, to, session, is_ordered, frame });
     }
 
-    /// Sends a message; `session` belongs to the client, if one sends or receives it.
-    pub fn send(&mut self, from: usize, to: usize, session: u64, message: Message) {
-        self.keep_for_late(from, to, session, &message);
+    /// Sends a message of a client to a replica.
+    pub fn send(&mut self, from: usize, to: usize, session: u64, message: &Message) {
+        let node = &self.nodes[to];
+        let address = Address::Replica(DcId(node.dc), PartitionId(node.partition));
+        let mut frame = Vec::new();
+        put_parcel(&mut frame, Address::Client(session), address, message);
+        self.carry(Parcel { from, to, session, is_ordered: false, frame });
+    }
+
+    /// Gives a message to the network.
+    fn carry(&mut self, parcel: Parcel) {
+        self.keep_for_late(&parcel);
+        let Parcel { from, to, is_ordered, .. } = parcel;
         let is_far = self.is_far(from, to);
         let slow_us = self.nodes.get(to).map_or(0, |node| node.slow_us);
-        let trip = Trip { from, to, is_far, slow_us, is_ordered: is_ordered(&message) };
+        let trip = Trip { from, to, is_far, slow_us, is_ordered };
         let ways = self.links.ways(&mut self.random, self.now_us, &trip);
         for _ in 1..ways.count {
             self.reach.saw(Seen::Repeated);
         }
         let epoch = self.links.epoch(from, to);
         if ways.count > 1 {
-            let message = Box::new(message.clone());
-            let again = Happening::Deliver { from, to, epoch, session, message };
-            self.queue.push(ways.at_us[1], again);
+            let parcel = parcel.clone();
+            self.queue.push(ways.at_us[1], Happening::Deliver { epoch, parcel });
         }
         if ways.count > 0 {
-            let message = Box::new(message);
-            self.queue
-                .push(ways.at_us[0], Happening::Deliver { from, to, epoch, session, message });
+            self.queue.push(ways.at_us[0], Happening::Deliver { epoch, parcel });
         }
     }
 
@@ -432,9 +444,4 @@ fn is_telling(message: &Message) -> bool {
         Message::Replicate(replicate) => !replicate.transactions.is_empty(),
         _ => true,
     }
-}
-
-/// True if the message must arrive in order over a connection.
-fn is_ordered(message: &Message) -> bool {
-    matches!(message, Message::Group(GroupMessage::Consensus(_)))
 }

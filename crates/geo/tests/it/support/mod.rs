@@ -10,6 +10,7 @@ mod client;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use mingle_geo::wire::{Parcel, VERSION, put_parcel, put_record, take_parcels, take_record};
 use mingle_geo::{
     Address, Alarm, Config, DcId, Envelope, Event, Input, Key, Kind, Now, Output, PartitionId,
     Persist, Record, Replica, Session, State,
@@ -50,6 +51,12 @@ impl Network {
         twice_one_in: 0,
         disk_us: (100, 100),
     };
+}
+
+fn bytes_of(record: &Record) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_record(&mut bytes, record);
+    bytes
 }
 
 type Filter = Box<dyn FnMut(Address, &Envelope) -> Verdict>;
@@ -270,9 +277,14 @@ impl World {
                 let at = (dc.0, partition.0);
                 if self.nodes[&at].replica.is_some() {
                     // The message goes over the wire: its content survives its encoding.
-                    let bytes = postcard::to_stdvec(&envelope.message).expect("it encodes");
-                    let message = postcard::from_bytes(&bytes).expect("it decodes");
-                    self.input(at, Input::Message { from, message });
+                    let mut frame = Vec::new();
+                    put_parcel(&mut frame, from, envelope.to, &envelope.message);
+                    let mut parcels = Vec::new();
+                    take_parcels(VERSION, &frame, |parcel| parcels.push(parcel))
+                        .expect("it decodes");
+                    for Parcel { from, message, .. } in parcels {
+                        self.input(at, Input::Message { from, message });
+                    }
                 }
             }
             Address::Client(client) => {
@@ -312,7 +324,7 @@ impl World {
         let node = self.nodes.get_mut(&at).expect("a node");
         let Some(persist) = node.unwritten.pop_front() else { return };
         for record in &persist.records {
-            node.disk.push(postcard::to_stdvec(record).expect("it encodes"));
+            node.disk.push(bytes_of(record));
         }
         let from = Address::Replica(DcId(at.0), PartitionId(at.1));
         for envelope in persist.then {
@@ -361,15 +373,14 @@ impl World {
     /// Returns the records on a disk.
     pub fn records(&self, at: (u8, u16)) -> Vec<Record> {
         let disk = self.nodes[&at].disk.iter();
-        disk.map(|record| postcard::from_bytes(record).expect("it decodes")).collect()
+        disk.map(|record| take_record(record).expect("it decodes")).collect()
     }
 
     /// Writes a disk anew, as short as it can be. The replica must have nothing on its way to it.
     pub fn compact(&mut self, dc: u8, partition: u16) {
         self.free_disk(dc, partition);
         let records = self.replica(dc, partition).checkpoint();
-        let records = records.iter().map(|record| postcard::to_stdvec(record).expect("encodes"));
-        let disk = records.collect();
+        let disk = records.iter().map(bytes_of).collect();
         self.nodes.get_mut(&(dc, partition)).expect("a node").disk = disk;
     }
 

@@ -1,5 +1,6 @@
 //! Group commit: all records of one round are written together.
 
+use mingle_geo::wire::put_record;
 use mingle_geo::{Address, DcId, Input, PartitionId, Persist};
 
 use super::{Batch, Worker};
@@ -37,9 +38,10 @@ impl Worker {
         let mut buffer = std::mem::take(&mut self.buffers[usize::from(dc)]);
         buffer.clear();
         for (index, persist) in persists {
-            let of = self.nodes[*index].partition;
-            let result = postcard::to_extend(&(of, &persist.records), buffer);
-            buffer = result.expect("records encode");
+            buffer.extend(self.nodes[*index].partition.to_le_bytes());
+            for record in &persist.records {
+                put_record(&mut buffer, record);
+            }
         }
         self.tally.log_bytes += buffer.len() as u64;
         buffer

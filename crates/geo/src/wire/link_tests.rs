@@ -1,7 +1,7 @@
 use mingle_model::Value;
 use mingle_model::random::Random;
 
-use super::sessions::SESSIONS_MAX;
+use super::super::sessions::SESSIONS_MAX;
 use super::*;
 use crate::floors::Raised;
 use crate::key::Key;
@@ -29,10 +29,10 @@ fn transaction(random: &mut Random, sessions: usize, at: Timestamp, origin: DcId
 }
 
 /// Generates batches as they are replicated, mixed with heartbeats, vectors and other messages.
-fn messages(random: &mut Random, sessions: usize) -> Vec<(PartitionId, Message)> {
+pub fn messages(random: &mut Random, sessions: usize, rounds: u16) -> Vec<(PartitionId, Message)> {
     let (mut micros, mut messages) = (1_700_000_000_000_000, Vec::new());
     let mut from = [Timestamp::ZERO; 4];
-    for round in 0..200 {
+    for round in 0..rounds {
         let partition = PartitionId(round % 4);
         let origin = DcId(if random.one_in(5) { 2 } else { 0 });
         let transactions = (0..random.below(30)).map(|_| {
@@ -76,7 +76,7 @@ fn frames(messages: &[(PartitionId, Message)], each: usize) -> Vec<Vec<u8>> {
 fn what_is_sent_arrives() {
     // One case has more sessions than are remembered.
     for sessions in [3, SESSIONS_MAX * 2] {
-        let messages = messages(&mut Random::new(1), sessions);
+        let messages = messages(&mut Random::new(1), sessions, 200);
         let (mut decoder, mut arrived) = (Decoder::default(), Vec::new());
         for frame in frames(&messages, 7) {
             let each = |partition, message| arrived.push((partition, message));
@@ -88,7 +88,7 @@ fn what_is_sent_arrives() {
 
 #[test]
 fn a_transaction_takes_few_bytes_beside_its_key_and_value() {
-    let messages = messages(&mut Random::new(2), 100);
+    let messages = messages(&mut Random::new(2), 100, 200);
     let (mut count, mut payload) = (0, 0);
     for (_, message) in &messages {
         let Message::Replicate(replicate) = message else { continue };
@@ -103,9 +103,9 @@ fn a_transaction_takes_few_bytes_beside_its_key_and_value() {
 }
 
 #[test]
-fn bytes_that_nobody_wrote_are_refused_and_do_no_harm() {
+fn bytes_that_no_encoder_wrote_are_refused_and_do_no_harm() {
     let mut random = Random::new(3);
-    let frames = frames(&messages(&mut random, 20), 4);
+    let frames = frames(&messages(&mut random, 20, 200), 4);
     let mut refused = 0;
     for _ in 0..3_000 {
         let mut frame = frames[random.below(frames.len())].clone();

@@ -1,0 +1,242 @@
+//! One process with the two partitions of a single data center, and a client.
+
+use mingle_geo::certify::{CertifierConfig, Conflicts};
+use mingle_geo::session::SessionOutput;
+use mingle_geo::wire::{VERSION, take_parcels};
+use mingle_geo::{Event, Key, Kind, Now, Op, Session, SessionConfig, Update};
+use mingle_model::Origin;
+
+use super::*;
+use crate::memory::{Kept, MemoryJournal};
+use crate::outside::{Journal, Time, Transport};
+
+const DC: DcId = DcId(0);
+const CLIENT: u64 = 9;
+
+/// A machine whose clock and disk the test moves.
+#[derive(Default)]
+struct Machine {
+    now_us: u64,
+    disk: MemoryJournal,
+    is_syncing: bool,
+    sent: Vec<Outgoing>,
+}
+
+impl Time for Machine {
+    fn now(&self) -> Now {
+        Now { wall_us: 1_700_000_000_000_000 + self.now_us, mono_us: self.now_us }
+    }
+}
+
+impl Transport for Machine {
+    fn send(&mut self, outgoing: Outgoing) {
+        self.sent.push(outgoing);
+    }
+}
+
+impl Journal for Machine {
+    fn append(&mut self, entry: &[u8]) {
+        self.disk.append(entry);
+    }
+
+    fn sync(&mut self) {
+        assert!(!self.is_syncing, "one sync at a time");
+        self.is_syncing = true;
+        self.disk.begin();
+    }
+
+    fn length(&self) -> usize {
+        self.disk.length()
+    }
+
+    fn replace(&mut self, entries: Vec<Vec<u8>>) {
+        self.disk.replace(&entries);
+    }
+}
+
+fn setups() -> [Setup; 2] {
+    [0, 1].map(|number| {
+        let partition = PartitionId(number);
+        let certifier = CertifierConfig::new(partition, Conflicts::default());
+        let config = Config::new(DC, 1, partition, 2);
+        Setup { config, group: GroupConfig::new(DC, 1, certifier) }
+    })
+}
+
+fn open(limits: Limits, entries: &[Vec<u8>]) -> Result<Node, OpenError> {
+    Node::restore(DC, limits, setups(), entries.iter().map(Vec::as_slice))
+}
+
+struct World {
+    node: Node,
+    machine: Machine,
+    session: Session,
+    events: Vec<Event>,
+    /// The number of messages that reached the client.
+    answers: usize,
+}
+
+impl World {
+    fn new(limits: Limits) -> Self {
+        let node = open(limits, &[]).expect("the settings are sound");
+        let session = Session::new(SessionConfig::new(Origin(1), DC, 2));
+        let machine = Machine::default();
+        Self { node, machine, session, events: Vec::new(), answers: 0 }
+    }
+
+    /// Calls the session, and carries its messages as bytes.
+    fn call(&mut self, call: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>)) {
+        let mut outputs = Vec::new();
+        call(&mut self.session, self.machine.now(), &mut outputs);
+        for output in outputs {
+            match output {
+                SessionOutput::Send(Envelope { to, message }) => {
+                    let mut frame = Vec::new();
+                    put_parcel(&mut frame, Address::Client(CLIENT), to, &message);
+                    self.arrive(&frame);
+                }
+                SessionOutput::Event(event) => self.events.push(event),
+            }
+        }
+    }
+
+    fn arrive(&mut self, frame: &[u8]) {
+        let mut parcels = Vec::new();
+        take_parcels(VERSION, frame, |parcel| parcels.push(parcel)).expect("it was written");
+        for parcel in parcels {
+            self.node.receive(parcel, &mut self.machine);
+        }
+    }
+
+    /// Ends the running sync.
+    fn sync(&mut self) {
+        assert!(std::mem::take(&mut self.machine.is_syncing), "a sync is under way");
+        self.machine.disk.end();
+        self.node.synced(&mut self.machine);
+    }
+
+    /// Carries the messages that the node has sent to the client.
+    fn deliver(&mut self) {
+        for outgoing in std::mem::take(&mut self.machine.sent) {
+            assert_eq!(outgoing.to, Address::Client(CLIENT), "partitions here need no network");
+            self.answers += 1;
+            let mut parcels = Vec::new();
+            take_parcels(VERSION, &outgoing.frame, |parcel| parcels.push(parcel)).expect("sound");
+            for Parcel { from, message, .. } in parcels {
+                self.call(|session, now, out| session.handle(now, from, message, out));
+            }
+        }
+    }
+
+    /// Lets time pass, with ticks and syncs.
+    fn run(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.machine.now_us += 1_000;
+            if self.node.tick_at_us().is_some_and(|at_us| at_us <= self.machine.now_us) {
+                self.node.tick(&mut self.machine);
+            }
+            while self.machine.is_syncing {
+                self.sync();
+            }
+            self.deliver();
+        }
+    }
+
+    /// Writes both keys in one transaction; returns when all messages are sent.
+    fn write(&mut self, value: i64) {
+        for key in keys() {
+            let update = Update { key, op: Op::Add(value), id: None };
+            self.call(|session, now, _| session.write(now, update).expect("it is attached"));
+        }
+        self.call(|session, now, out| session.commit(now, out).expect("it can begin"));
+    }
+
+    fn read(&mut self) -> Vec<i128> {
+        self.events.clear();
+        let keys = keys().to_vec();
+        self.call(|session, now, out| session.read(now, keys, out).expect("it can begin"));
+        self.run(50);
+        let Some(Event::Read(states)) = self.events.pop() else { panic!("{:?}", self.events) };
+        self.call(|session, _, _| session.rollback());
+        let values = states.iter().map(|state| state.as_counter().expect("a counter").value());
+        values.collect()
+    }
+}
+
+/// A key of each partition.
+fn keys() -> [Key; 2] {
+    [0, 1].map(|partition| {
+        let keys = (0..).map(|number| Key::new(Kind::Counter, format!("count-{number}")));
+        let mut here = keys.filter(|key| key.partition(2) == PartitionId(partition));
+        here.next().expect("some name hashes to each partition")
+    })
+}
+
+#[test]
+fn a_transaction_of_two_partitions_commits_through_their_shell() {
+    let mut world = World::new(Limits::default());
+    world.run(50);
+    world.write(3);
+    world.run(50);
+    assert!(matches!(world.events.last(), Some(Event::Committed { .. })), "{:?}", world.events);
+    world.run(200);
+    assert_eq!(world.read(), [3, 3]);
+}
+
+#[test]
+fn no_answer_leaves_before_its_records_are_safe() {
+    let mut world = World::new(Limits::default());
+    world.run(50);
+    let answers = world.answers;
+    world.write(1);
+    world.deliver();
+    assert!(world.machine.is_syncing);
+    assert_eq!(world.answers, answers, "nothing is safe yet");
+    // The second partition's record came while the sync was under way, so it waits for the next.
+    world.sync();
+    world.deliver();
+    assert_eq!(world.answers, answers + 1);
+    assert!(world.events.is_empty(), "{:?}", world.events);
+    world.sync();
+    world.deliver();
+    assert!(matches!(world.events.last(), Some(Event::Committed { .. })), "{:?}", world.events);
+}
+
+#[test]
+fn another_node_goes_on_from_the_journal_after_a_crash() {
+    for (checkpoint_after, kept) in [(5, Kept::Nothing), (100_000, Kept::Torn(0)), (20, Kept::All)]
+    {
+        let limits = Limits { checkpoint_after };
+        let mut world = World::new(limits);
+        world.run(50);
+        for _ in 0..10 {
+            world.write(2);
+            world.run(20);
+        }
+        world.write(5);
+        world.machine.disk.crash(kept);
+        let entries = world.machine.disk.recover().expect("only a tail is lost");
+        world.node = open(limits, &entries).expect("it was written");
+        world.machine.is_syncing = false;
+        // The transaction whose coordinator is gone ends in one way or the other.
+        world.session = Session::new(SessionConfig::new(Origin(2), DC, 2));
+        world.run(5_000);
+        let values = world.read();
+        assert_eq!(values[0], values[1], "{kept:?}");
+        assert!([20, 25].contains(&values[0]), "{values:?}");
+    }
+}
+
+#[test]
+fn a_journal_that_is_not_of_this_process_is_refused() {
+    let record = Record::AgeFloor(1);
+    let mut entry = put_entry(PartitionId(1), &record);
+    assert!(open(Limits::default(), &[entry.clone()]).is_ok());
+    let other = put_entry(PartitionId(2), &record);
+    let refused = open(Limits::default(), &[entry.clone(), other]).unwrap_err();
+    let partition = PartitionId(2);
+    assert_eq!(refused, OpenError::NotHere { number: 1, partition });
+    entry[3] = 9;
+    let refused = open(Limits::default(), &[entry]).unwrap_err().to_string();
+    assert!(refused.contains("entry 0") && refused.contains("version 9"), "{refused}");
+}

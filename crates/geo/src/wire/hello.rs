@@ -1,0 +1,51 @@
+//! HELLO, which begins a connection and negotiates the version.
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{Reader, VERSION, Versions, WireError, put_number, put_value};
+use crate::timestamp::DcId;
+
+/// The first bytes of a HELLO.
+const MAGIC: [u8; 4] = *b"MGEO";
+
+/// The first message of each end of a connection. It has the same form in every version, and the
+/// fields of later versions follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The versions that the sender reads.
+    pub versions: Versions,
+    /// The data center of the sender.
+    pub dc: DcId,
+    /// The number of the sending process in its data center; 0 while there is one per data center.
+    pub node: u32,
+    /// The number of starts of the sending process.
+    pub boot: u32,
+}
+
+impl Hello {
+    /// Appends the HELLO to a frame.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.extend(MAGIC);
+        let mut body = Vec::new();
+        put_value(&mut body, self);
+        put_number(out, body.len() as u64);
+        out.append(&mut body);
+    }
+
+    /// Reads a HELLO, which is the whole frame. Fields that a later version added are skipped.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no HELLO.
+    pub fn take(frame: &[u8]) -> Result<Self, WireError> {
+        let mut reader = Reader::new(frame, VERSION);
+        if reader.bytes()? != MAGIC {
+            return Err(WireError::Malformed("a connection begins with HELLO"));
+        }
+        let length = reader.length()?;
+        if length != reader.left() {
+            return Err(WireError::Malformed("HELLO has another length than it says"));
+        }
+        reader.value()
+    }
+}
