@@ -366,6 +366,7 @@ fn capabilities(config: &CassandraConfig, schema: &StoreSchema) -> Capabilities 
         may_lose_answers: true,
         floor_suffices: true,
         replicas: config.replicas().iter().map(|name| name.as_str().into()).collect(),
+        weaker_answers: Vec::new(),
         operations_per_round_trip: READS_MAX,
         round_trip: config.round_trip,
     }

@@ -164,6 +164,7 @@ impl Postgres {
             may_lose_answers: true,
             floor_suffices: false,
             replicas: Vec::new(),
+            weaker_answers: Vec::new(),
             operations_per_round_trip: READS_MAX,
             round_trip: config.round_trip,
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use mingle_model::{LevelId, Name, Schema, Type};
 
-use crate::flat::{Access, Flat, Kind, Operand, ReadKind, Slot, StmtId, WriteKind};
+use crate::flat::{Access, Answering, Flat, Kind, Operand, ReadKind, Slot, StmtId, WriteKind};
 use crate::flow::Flow;
 use crate::hir::{self, StoreId};
 use crate::last::last_reads;
@@ -47,6 +47,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// True if a read of it has a policy.
+    pub fn has_policies(&self) -> bool {
+        let code = self.phases.iter().flat_map(|phase| &phase.code);
+        code.into_iter()
+            .any(|instr| matches!(instr, Instr::Read { read, .. } if read.answering.is_some()))
+    }
+
     /// True if it reads before an endorsement.
     pub fn endorses(&self) -> bool {
         self.phases.iter().any(|phase| phase.before_endorsement)
@@ -81,6 +88,8 @@ pub struct ReadSpec {
     pub object: Option<Operand>,
     /// Arguments.
     pub args: Vec<Operand>,
+    /// The policy of the answer, if it has one.
+    pub answering: Option<Answering>,
 }
 
 /// A write as an instruction.
@@ -427,5 +436,10 @@ fn args<K>(access: &Access<K>) -> Vec<Operand> {
 }
 
 fn read_spec(access: &Access<ReadKind>) -> ReadSpec {
-    ReadSpec { kind: access.kind.clone(), object: object(access), args: args(access) }
+    ReadSpec {
+        kind: access.kind.clone(),
+        object: object(access),
+        args: args(access),
+        answering: access.answering,
+    }
 }

@@ -120,6 +120,36 @@ pub struct Object {
     pub store_span: Span,
     /// Its doc comment.
     pub docs: String,
+    /// The policies of its fields' reads.
+    pub policies: Policies,
+}
+
+/// The policy of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// At a level that is weaker than the store's.
+    At(LevelId),
+    /// The strongest answer that comes within this number of milliseconds.
+    By(u64),
+}
+
+/// The policies of the reads of an object's fields.
+#[derive(Clone, Debug, Default)]
+pub struct Policies {
+    /// For all reads of a field.
+    pub fields: Vec<(u16, Policy)>,
+    /// For one operation of a field.
+    pub operations: Vec<(u16, CollectionRead, Policy)>,
+}
+
+impl Policies {
+    /// Returns the policy of a field's read.
+    pub fn of(&self, field: u16, read: Option<CollectionRead>) -> Option<Policy> {
+        let operation =
+            self.operations.iter().find(|(at, of, _)| *at == field && Some(*of) == read);
+        let all = self.fields.iter().find(|(at, _)| *at == field);
+        operation.map(|(_, _, policy)| *policy).or(all.map(|(_, policy)| *policy))
+    }
 }
 
 /// A variable.
@@ -238,6 +268,15 @@ pub enum StmtKind {
         /// If not.
         none_block: Vec<Stmt>,
     },
+    /// Branches on the level of an answer.
+    MatchAnswer {
+        /// The answer.
+        scrutinee: Expr,
+        /// Level, variable and block of each arm, in order.
+        arms: Vec<(LevelId, VarId, Vec<Stmt>)>,
+        /// If no answer of these levels came in time; none if that cannot be.
+        late: Option<Vec<Stmt>>,
+    },
     /// Aborts unless a condition holds.
     Require {
         /// The condition.
@@ -258,8 +297,8 @@ pub enum StmtKind {
 pub enum Iterated {
     /// A list value.
     List(Expr),
-    /// A set, map or log of an object.
-    Collection(Place),
+    /// A set, map or log of an object, read at a weaker level if one is named.
+    Collection(Place, Option<LevelId>),
 }
 
 /// A field of the object that an expression names.
@@ -363,6 +402,8 @@ pub enum ExprKind {
     Now,
     /// `unique()` at this site.
     Unique(u32),
+    /// A register, a read of a collection or of an existence, with a policy.
+    Policy(Box<Expr>, Policy),
     /// `endorse(…)`
     Endorse {
         /// The endorsed value.

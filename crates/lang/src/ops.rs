@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mingle_model::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
 use mingle_model::random::mix;
-use mingle_model::{Float, Name, Ref, Value};
+use mingle_model::{Float, LevelId, Name, Ref, Value};
 
 /// A local operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +84,10 @@ pub enum Op {
     IntFromTime,
     FloatFromInt,
     FloatFromString,
+    /// True if an answer is of one of these levels.
+    IsOfLevel(Arc<[Name]>),
+    /// The value of an answer that is known to be of this level at least.
+    AnswerOf(LevelId),
 }
 
 /// A value that would be larger than the language allows.
@@ -166,6 +170,14 @@ pub fn apply(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         }
         (Op::MakeStruct, values) => within_bounds(Value::Struct(values.into()))?,
         (Op::StructField(index), [Value::Struct(values)]) => values[usize::from(*index)].clone(),
+        (Op::IsOfLevel(levels), [answer]) => {
+            let answered = answer.as_answer().and_then(|(level, value)| value.map(|_| level));
+            Bool(answered.is_some_and(|level| levels.iter().any(|known| **known == *level)))
+        }
+        (Op::AnswerOf(_), [answer]) => match answer.as_answer() {
+            Some((_, Some(value))) => value.clone(),
+            _ => mismatch(op, args),
+        },
         (Op::MakeRef(kind), [key]) => Value::Ref(Ref::new(kind.clone(), key.clone())),
         (Op::KeyOf, [Value::Ref(object)]) => object.key().clone(),
         (Op::IntFromTime, [Value::Time(time)]) => Int(time.millis()),

@@ -72,6 +72,13 @@ pub fn to_json(schema: &Schema, value: &Value, value_type: &Type) -> Json {
         (Value::Ref(object), Type::Ref(name)) => {
             to_json(schema, object.key(), &schema.objects[name].key_type)
         }
+        (_, Type::Rushed(inner)) if value.as_answer().is_some() => {
+            let (level, answered) = value.as_answer().unwrap_or_default();
+            let level = ("level".to_owned(), Json::String(level.to_owned()));
+            let answered =
+                answered.map(|value| ("value".to_owned(), to_json(schema, value, inner)));
+            Json::Object(std::iter::once(level).chain(answered).collect())
+        }
         _ => panic!("{value} is not of type {value_type}"),
     }
 }
@@ -184,6 +191,22 @@ impl Reader<'_> {
             Type::Option(inner) => self.read_option(json, inner),
             Type::List(inner) => self.read_list(json, inner),
             Type::Struct(name) => self.read_struct(json, name),
+            Type::Rushed(inner) => self.read_answer(json, inner),
+        }
+    }
+
+    fn read_answer(&mut self, json: &Json, inner: &Type) -> Result<Value, String> {
+        let wanted = || expected("{\"level\": …, \"value\": …} or {\"level\": \"late\"}", json);
+        let Json::Object(fields) = json else { return Err(wanted()) };
+        match (fields.get("level"), fields.get("value"), fields.len()) {
+            (Some(Json::String(level)), None, 1) if level == Value::LATE => Ok(Value::late()),
+            (Some(Json::String(level)), Some(value), 2) if level != Value::LATE => {
+                self.path.push(".value".into());
+                let value = self.read(value, inner)?;
+                self.path.pop();
+                Ok(Value::answer(level, value))
+            }
+            _ => Err(wanted()),
         }
     }
 

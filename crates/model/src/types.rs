@@ -30,6 +30,8 @@ pub enum Type {
     Option(Arc<Type>),
     /// `list<T>`.
     List(Arc<Type>),
+    /// `rushed<T>`: an answer with its level, or none in time. Only a variable or a result has it.
+    Rushed(Arc<Type>),
 }
 
 impl fmt::Display for Type {
@@ -45,6 +47,7 @@ impl fmt::Display for Type {
             Self::Ref(name) => write!(f, "ref {name}"),
             Self::Option(inner) => write!(f, "option<{inner}>"),
             Self::List(inner) => write!(f, "list<{inner}>"),
+            Self::Rushed(inner) => write!(f, "rushed<{inner}>"),
         }
     }
 }
@@ -206,6 +209,7 @@ impl Schema {
             }
             Type::Option(_) => Value::NONE,
             Type::List(_) => Value::List(Arc::new([])),
+            Type::Rushed(_) => Value::late(),
         }
     }
 
@@ -235,6 +239,9 @@ impl Schema {
                             .all(|((_, inner_type), inner)| self.conforms(inner, inner_type))
                 })
             }
+            (_, Type::Rushed(inner)) => value.as_answer().is_some_and(|(_, answered)| {
+                answered.is_none_or(|answered| self.conforms(answered, inner))
+            }),
             (Value::Ref(object), Type::Ref(name)) => {
                 object.kind() == name
                     && self

@@ -61,6 +61,27 @@ impl Value {
         Self::Option(Some(Arc::new(value)))
     }
 
+    /// The word for the level of an answer that did not come in time.
+    pub const LATE: &str = "late";
+
+    /// An answer of this level, as a value of type `rushed<T>`.
+    pub fn answer(level: &str, value: Self) -> Self {
+        Self::Struct(Arc::new([Self::from(level), Self::some(value)]))
+    }
+
+    /// The answer that did not come in time.
+    pub fn late() -> Self {
+        Self::Struct(Arc::new([Self::from(Self::LATE), Self::NONE]))
+    }
+
+    /// The level and the value of an answer; no value if it is late. `None` if this is no value of type
+    /// `rushed<T>`.
+    pub fn as_answer(&self) -> Option<(&str, Option<&Self>)> {
+        let Self::Struct(parts) = self else { return None };
+        let [Self::String(level), Self::Option(value)] = &**parts else { return None };
+        Some((level, value.as_deref()))
+    }
+
     /// A list of these items.
     pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
         Self::List(items.into_iter().collect())

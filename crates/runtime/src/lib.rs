@@ -100,6 +100,7 @@ pub use recovery::sweeper::Swept;
 pub use remote_phase as beside;
 pub use remote_phase::Beside;
 pub use runtime::Runtime;
+pub use stores::Given;
 pub use stores::answers::Answered;
 pub use stores::availability::Away;
 pub use stores::lost_replicas as loss;

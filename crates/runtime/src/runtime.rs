@@ -60,7 +60,8 @@ impl Runtime {
     ) -> Arc<Self> {
         let table = Table::new(draw_origin(&*world));
         let (mutation, mutant, is_worker) = (Mutation::None, Mutant::None, false);
-        let parts = Parts { program, stores, world, settings, mutation, mutant, is_worker };
+        let parts =
+            Parts { program, stores, world, settings, mutation, mutant, given: None, is_worker };
         Self::build(parts, table)
     }
 
@@ -82,6 +83,12 @@ impl Runtime {
     #[doc(hidden)]
     pub fn with_planted(self: Arc<Self>, mutant: Mutant) -> Arc<Self> {
         self.rebuilt(|parts| parts.mutant = mutant)
+    }
+
+    /// Gives the answers to reads with a policy, for tests that compare runs with the same answers.
+    #[doc(hidden)]
+    pub fn with_answers(self: Arc<Self>, given: crate::stores::Given) -> Arc<Self> {
+        self.rebuilt(|parts| parts.given = Some(given))
     }
 
     fn rebuilt(&self, change: impl FnOnce(&mut Parts)) -> Arc<Self> {

@@ -96,7 +96,7 @@ pub fn decode(schema: &Schema, bytes: &[u8], value_type: &Type) -> Result<Value,
                 decode(schema, bytes, &declared.key_type)?,
             )))
         }
-        Type::Struct(_) | Type::Option(_) | Type::List(_) => {
+        Type::Struct(_) | Type::Option(_) | Type::List(_) | Type::Rushed(_) => {
             let read =
                 serde_json::from_slice(bytes).map_err(|_| none(&String::from_utf8_lossy(bytes)))?;
             json::from_json(schema, &read, value_type).map_err(|error| error.to_string())
@@ -162,6 +162,7 @@ mod tests {
         let small = bits.is_multiple_of(4);
         match of {
             Type::Bool => Value::Bool(small),
+            Type::Rushed(_) => Value::late(),
             Type::Int if small => Value::Int((bits >> 2) as i64 % 3 - 1),
             Type::Int => Value::Int(bits as i64),
             Type::Float if small => {

@@ -252,6 +252,10 @@ pub struct Capabilities {
     pub floor_suffices: bool,
     /// The names of the replicas at which a session can stay; empty if there is only one.
     pub replicas: Vec<Name>,
+    /// The levels weaker than its own, strongest first, at which it answers reads sooner than at its own:
+    /// see [`Session::level`].
+    #[serde(default)]
+    pub weaker_answers: Vec<Level>,
     /// The number of operations that fit one round trip.
     pub operations_per_round_trip: usize,
     /// The expected duration of one round trip.
@@ -267,6 +271,10 @@ pub struct Session {
     /// The stamp the replica must have seen before it serves; [`StoreError::Behind`] until then.
     /// Concerns the one store at which the transaction begins.
     pub after: Stamp,
+    /// The level at which reads are answered: one of [`Capabilities::weaker_answers`], or the store's own
+    /// if none. A transaction at a weaker level only reads; its commit is empty and validates nothing.
+    #[serde(skip)]
+    pub level: Option<Level>,
     /// The program's transaction whose phase is run, for stores that are told which transactions
     /// conflict; `None` for the runtime's own transactions, and behind a worker.
     #[serde(skip)]

@@ -78,6 +78,7 @@ impl ReplayStore {
             may_lose_answers: false,
             floor_suffices: config.floor_suffices,
             replicas: config.replicas.clone(),
+            weaker_answers: Vec::new(),
             operations_per_round_trip: usize::MAX,
             round_trip: Duration::ZERO,
         };

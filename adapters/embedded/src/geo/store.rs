@@ -115,6 +115,7 @@ impl GeoStore {
             may_lose_answers: true,
             floor_suffices: false,
             replicas: config.datacenters.clone(),
+            weaker_answers: Vec::new(),
             operations_per_round_trip: UPDATES_MAX,
             round_trip: Duration::ZERO,
         };

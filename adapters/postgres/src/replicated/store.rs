@@ -89,6 +89,7 @@ impl ReplicatedPostgres {
             may_lose_answers: true,
             floor_suffices: false,
             replicas: names.clone(),
+            weaker_answers: Vec::new(),
             operations_per_round_trip: READS_MAX,
             round_trip,
         };

@@ -23,6 +23,21 @@ class Some(Generic[_Out]):
 
 
 @dataclass(frozen=True)
+class Rushed(Generic[_Out]):
+    """An answer with the level that it has, or none in time."""
+
+    #: The level, or `late`.
+    level: str
+    #: The value; None if the answer is late.
+    value: _Out | None
+
+    @property
+    def is_late(self) -> bool:
+        """True if no answer came in time."""
+        return self.level == "late"
+
+
+@dataclass(frozen=True)
 class Early(Generic[_T]):
     """What a call with `until` gives."""
 
@@ -724,6 +739,17 @@ def _some(inner: _Codec[_Key, _Value]) -> _Codec[Some[_Key], Some[_Value]]:
         return {"some": inner.encode(value.some)}
 
     return _Codec(encode, decode)
+
+
+def _rushed(inner: _Codec[Any, _Value]) -> _Codec[Rushed[_Value], Rushed[_Value]]:
+    def decode(found: Any, path: str) -> Rushed[_Value]:
+        members = _members(found, path)
+        level = _str.decode(members.get("level"), f"{path}.level")
+        if level == "late":
+            return Rushed(level, None)
+        return Rushed(level, inner.decode(members.get("value"), f"{path}.value"))
+
+    return _Codec(lambda value: _refuse("no answer", value), decode)
 
 
 def _list(inner: _Codec[_In, _Value]) -> _Codec[Sequence[_In], list[_Value]]:

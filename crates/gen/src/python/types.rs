@@ -18,6 +18,7 @@ impl Context<'_> {
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => optional(inner, &self.received(inner)),
             Type::List(inner) => format!("list[{}]", self.received(inner)),
+            Type::Rushed(inner) => format!("Rushed[{}]", self.received(inner)),
         }
     }
 
@@ -45,6 +46,7 @@ impl Context<'_> {
             }
             Type::Option(inner) => format!("_option({})", self.codec(inner)),
             Type::List(inner) => format!("_list({})", self.codec(inner)),
+            Type::Rushed(inner) => format!("_rushed({})", self.codec(inner)),
         }
     }
 

@@ -45,6 +45,10 @@ impl Context<'_> {
                 let inner = self.owned(inner);
                 quote!(::std::vec::Vec<#inner>)
             }
+            Type::Rushed(inner) => {
+                let inner = self.owned(inner);
+                quote!(::mingle::typed::Rushed<#inner>)
+            }
         }
     }
 
@@ -72,7 +76,9 @@ impl Context<'_> {
                 let inner = self.borrowed(inner);
                 quote!(::std::option::Option<#inner>)
             }
-            Type::Bool | Type::Int | Type::Float | Type::Time => self.owned(value_type),
+            Type::Bool | Type::Int | Type::Float | Type::Time | Type::Rushed(_) => {
+                self.owned(value_type)
+            }
         }
     }
 
@@ -123,7 +129,7 @@ fn held(value_type: &Type) -> Option<&Name> {
 
 fn innermost(value_type: &Type) -> &Type {
     match value_type {
-        Type::Option(inner) | Type::List(inner) => innermost(inner),
+        Type::Option(inner) | Type::List(inner) | Type::Rushed(inner) => innermost(inner),
         other => other,
     }
 }

@@ -7,12 +7,13 @@ use super::names::Names;
 use super::{Context, doc};
 
 /// The runtime's declarations that not every program uses.
-const IN_USE: [&str; 15] = [
+const IN_USE: [&str; 17] = [
     "$bool",
     "$bytes",
     "$float",
     "$int",
     "$key",
+    "$list",
     "$map",
     "$named",
     "$none",
@@ -20,6 +21,7 @@ const IN_USE: [&str; 15] = [
     "$pairs",
     "$pathOfJson",
     "$pathOfText",
+    "$rushed",
     "$some",
     "$struct",
     "$time",

@@ -17,6 +17,11 @@ export interface Some<T> {
   readonly some: T;
 }
 
+/** An answer with the level that it has, or none in time: then its level is `late`, and there is no value. */
+export type Rushed<T> =
+  | { readonly level: "late"; readonly value?: undefined }
+  | { readonly level: string; readonly value: T };
+
 /** What is taken where a `T` is sent: the same, and an integer also as a number. */
 export type Input<T> = T extends bigint
   ? bigint | number
@@ -735,6 +740,17 @@ function $some<T, In>(inner: $Codec<T, In>): $Codec<Some<T>, Some<In>> {
         ? { some: inner.encode(value.some) }
         : $refuse("{ some: … }", value),
     decode: (json, path) => ({ some: inner.decode($members(json, path)["some"], `${path}.some`) }),
+  };
+}
+
+function $rushed<T, In>(inner: $Codec<T, In>): $Codec<Rushed<T>, never> {
+  return {
+    encode: (never) => never,
+    decode: (json, path) => {
+      const found = $members(json, path);
+      const level = $string.decode(found["level"], `${path}.level`);
+      return level === "late" ? { level } : { level, value: inner.decode(found["value"], `${path}.value`) };
+    },
   };
 }
 

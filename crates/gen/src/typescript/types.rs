@@ -19,6 +19,7 @@ impl Context<'_> {
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => optional(inner, &self.received(inner)),
             Type::List(inner) => list(&self.received(inner)),
+            Type::Rushed(inner) => format!("Rushed<{}>", self.received(inner)),
         }
     }
 
@@ -42,7 +43,7 @@ impl Context<'_> {
         while let Some(one) = next.pop() {
             match one {
                 Type::Int => return true,
-                Type::Option(inner) | Type::List(inner) => next.push(inner),
+                Type::Option(inner) | Type::List(inner) | Type::Rushed(inner) => next.push(inner),
                 Type::Struct(name) if seen.insert(name) => {
                     let fields = &self.declared.program.schema().structs[name].fields;
                     next.extend(fields.iter().map(|(_, field)| field));
@@ -68,6 +69,7 @@ impl Context<'_> {
             }
             Type::Option(inner) => format!("$option({})", self.codec(inner)),
             Type::List(inner) => format!("$list({})", self.codec(inner)),
+            Type::Rushed(inner) => format!("$rushed({})", self.codec(inner)),
         }
     }
 

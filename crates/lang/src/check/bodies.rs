@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
             self.declare_params(&mut body, &declared.params);
             let param_count = body.vars.len();
             body.has_result = declared.result.is_some();
-            body.result = declared.result.as_ref().and_then(|written| self.value_type(written));
+            body.result = declared.result.as_ref().and_then(|written| self.answer_type(written));
             let statements = self.block(&mut body, &declared.body);
             if let Some(result) = &body.result
                 && !ends(&declared.body.statements)
@@ -251,6 +251,7 @@ fn has_errors(block: &ast::Block) -> bool {
         StmtKind::Match { some_block, none_block, .. } => {
             has_errors(some_block) || has_errors(none_block)
         }
+        StmtKind::MatchAnswer { arms, .. } => arms.iter().any(|arm| has_errors(&arm.block)),
         _ => false,
     })
 }
@@ -273,6 +274,7 @@ pub(super) fn ends(statements: &[ast::Stmt]) -> bool {
         StmtKind::Match { some_block, none_block, .. } => {
             ends(&some_block.statements) && ends(&none_block.statements)
         }
+        StmtKind::MatchAnswer { arms, .. } => arms.iter().all(|arm| ends(&arm.block.statements)),
         _ => false,
     })
 }

@@ -36,7 +36,7 @@ pub(super) fn is_builtin(name: &str) -> bool {
 }
 
 /// The effect of a collection's method.
-enum Method {
+pub(super) enum Method {
     Read(CollectionRead, Vec<Type>, Type),
     Write(CollectionWrite, Vec<Type>),
 }
@@ -385,7 +385,8 @@ impl Checker<'_> {
         match method {
             Method::Read(read, _, value_type) => {
                 let kind = ExprKind::Collection(place, read, args);
-                Some(Evaluated::Value(Expr { kind, value_type, span }))
+                let read = Expr { kind, value_type, span };
+                Some(Evaluated::Value(self.as_declared(read)))
             }
             Method::Write(write, _) => {
                 self.no_write(body, &format!("`{}`", name.name), span)?;
@@ -461,7 +462,7 @@ pub(crate) fn operations(on: &Typed) -> &'static [&'static str] {
     }
 }
 
-fn find_method(field_type: &FieldType, name: &str) -> Option<Method> {
+pub(super) fn find_method(field_type: &FieldType, name: &str) -> Option<Method> {
     use CollectionRead as R;
     use CollectionWrite as W;
     let list = |inner: &Type| Type::List(Arc::new(inner.clone()));

@@ -55,7 +55,7 @@ impl Checker<'_> {
 
     pub(super) fn as_value(&mut self, evaluated: Evaluated, span: Span) -> Option<Expr> {
         let what = match evaluated {
-            Evaluated::Value(value) => return Some(value),
+            Evaluated::Value(value) => return self.plain(value),
             Evaluated::Collection(place, field_type) => {
                 let field = &self.program.objects[place.kind.index()].declared.fields
                     [usize::from(place.field)];
@@ -117,9 +117,7 @@ impl Checker<'_> {
             ast::ExprKind::Bool(literal) => constant(Value::Bool(*literal), Type::Bool),
             ast::ExprKind::Int(literal) => constant(Value::Int(*literal), Type::Int),
             ast::ExprKind::Float(literal) => constant(Value::from(*literal), Type::Float),
-            ast::ExprKind::String(literal) => {
-                constant(Value::String(literal.clone()), Type::String)
-            }
+            ast::ExprKind::String(literal) => constant(Value::from(&**literal), Type::String),
             ast::ExprKind::Bytes(literal) => {
                 constant(Value::Bytes(literal[..].into()), Type::Bytes)
             }
@@ -136,6 +134,7 @@ impl Checker<'_> {
             },
             ast::ExprKind::Name(name) => self.variable(body, name, span),
             ast::ExprKind::Paren(inner) => self.evaluate(body, inner, expected),
+            ast::ExprKind::Policy(read, policy) => self.read_with_policy(body, read, policy, span),
             ast::ExprKind::Field(object, field) => self.field(body, span, object, field),
             ast::ExprKind::Method(object, name, args) => {
                 self.method(body, span, object, name, args)

@@ -131,11 +131,11 @@ impl Checker<'_> {
         }
         let place = self.place(span, object, kind, field)?;
         Some(match &declared.fields[usize::from(place.field)].field_type {
-            FieldType::Register(value_type) => Evaluated::Value(Expr {
-                kind: ExprKind::Register(place),
-                value_type: value_type.clone(),
-                span,
-            }),
+            FieldType::Register(value_type) => {
+                let value_type = value_type.clone();
+                let read = Expr { kind: ExprKind::Register(place), value_type, span };
+                Evaluated::Value(self.as_declared(read))
+            }
             collection => Evaluated::Collection(place, collection.clone()),
         })
     }

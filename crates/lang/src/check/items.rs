@@ -11,7 +11,7 @@ use super::{Checker, Named};
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::{m0101, m0102, m0103};
-use crate::hir::{FunctionId, Object, ObjectId, Operation, Store, StoreId};
+use crate::hir::{FunctionId, Object, ObjectId, Operation, Policies, Store, StoreId};
 use crate::syntax::ast::{self, ItemKind};
 use crate::syntax::{Span, ast::Ident};
 
@@ -240,6 +240,7 @@ impl<'a> Checker<'a> {
                 span: object.name.span,
                 store_span: object.store.span,
                 docs: item.docs.clone(),
+                policies: Policies::default(),
             });
         }
         let mut defaults = HashMap::new();
@@ -249,6 +250,7 @@ impl<'a> Checker<'a> {
                 *known = declared.clone();
             }
             self.program.objects[index].declared = declared;
+            self.program.objects[index].policies = self.policies(object, index);
         }
         self.program.schema = Arc::new(schema);
     }

@@ -2,6 +2,7 @@
 //!
 //! Every mistake is reported once: parts that depend on a mistake are skipped without a report.
 
+mod answers;
 mod bodies;
 mod call;
 mod constant;
@@ -135,6 +136,8 @@ struct Body {
     reads_only: Option<&'static str>,
     /// The function of this body; none for a transaction.
     function: Option<FunctionId>,
+    /// The stores of the answers that variables hold.
+    answers: HashMap<VarId, StoreId>,
     result: Option<Type>,
     has_result: bool,
     loops: Vec<Span>,
@@ -150,6 +153,7 @@ impl Body {
             scopes: Vec::new(),
             reads_only: function.map(|_| "in a function"),
             function,
+            answers: HashMap::new(),
             result: None,
             has_result: false,
             loops: Vec::new(),

@@ -52,6 +52,9 @@ impl Checker<'_> {
             ast::StmtKind::Match { scrutinee, some_name, some_block, none_block, .. } => {
                 self.match_statement(body, scrutinee, some_name, some_block, none_block)
             }
+            ast::StmtKind::MatchAnswer { scrutinee, arms } => {
+                self.match_answer(body, statement.span, scrutinee, arms)
+            }
             ast::StmtKind::Require { condition, message, code } => {
                 let condition = self.value_of(body, condition, &Type::Bool);
                 let message = self.value_of(body, message, &Type::String);
@@ -92,12 +95,13 @@ impl Checker<'_> {
         body: &mut Body,
         binding: &ast::Let,
     ) -> Option<(VarId, Expr)> {
-        let written = binding.written_type.as_ref().map(|written| self.value_type(written));
+        let written = binding.written_type.as_ref().map(|written| self.answer_type(written));
         let value = match &written {
-            Some(Some(expected)) => self.value_of(body, &binding.value, expected),
+            Some(Some(expected)) => self.answer_of(body, &binding.value, expected),
             Some(None) => None,
-            None => self.value(body, &binding.value),
+            None => self.answer(body, &binding.value),
         };
+        self.no_var(binding, value.as_ref());
         let var_type = match written {
             Some(written) => written,
             None => value.as_ref().map(|value| value.value_type.clone()),
@@ -110,6 +114,7 @@ impl Checker<'_> {
             bound.word = if binding.mutable { "var " } else { "let " };
         }
         body.let_spans[var.index()] = Some(Span::token(binding.span.start));
+        self.note_answer(body, var, value.as_ref());
         Some((var, value?))
     }
 
@@ -309,7 +314,8 @@ impl Checker<'_> {
                 return None;
             }
         };
-        Some((Iterated::Collection(place), first, second, shown))
+        let level = self.contents_level(&place, written.span).ok()?;
+        Some((Iterated::Collection(place, level), first, second, shown))
     }
 
     fn match_statement(
@@ -367,7 +373,7 @@ impl Checker<'_> {
         let kind = match (value, &expected) {
             (None, None) => StmtKind::Return(None),
             (Some(value), Some(expected)) => {
-                StmtKind::Return(Some(self.value_of(body, value, expected)?))
+                StmtKind::Return(Some(self.answer_of(body, value, expected)?))
             }
             (None, Some(expected)) => {
                 let mismatch = Mismatch::Return { expected: Some(expected.to_string()) };

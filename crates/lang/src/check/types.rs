@@ -7,7 +7,7 @@ use mingle_model::{FieldType, Name, Type};
 use super::{Checker, Named};
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0206::{self, Collection};
-use crate::diagnostic::{alias, m0101};
+use crate::diagnostic::{alias, m0101, m0602};
 use crate::hir::ObjectId;
 use crate::syntax::Span;
 use crate::syntax::ast::{Ident, TypeExpr, TypeKind};
@@ -34,6 +34,10 @@ impl Checker<'_> {
             TypeKind::Set(_) => self.collection_type("set", written.span),
             TypeKind::Map(..) => self.collection_type("map", written.span),
             TypeKind::Log(_) => self.collection_type("log", written.span),
+            TypeKind::Rushed(_) => {
+                self.diagnostics.push(m0602::render(m0602::Misuse::Type, written.span));
+                None
+            }
             TypeKind::Error => None,
         }
     }

@@ -70,6 +70,11 @@ fn in_block<'a>(allowed: &mut Vec<Allowed<'a>>, block: &'a Block) {
                 in_block(allowed, some_block);
                 in_block(allowed, none_block);
             }
+            StmtKind::MatchAnswer { arms, .. } => {
+                for arm in arms {
+                    in_block(allowed, &arm.block);
+                }
+            }
             _ => {}
         }
     }

@@ -79,11 +79,16 @@ codes! {
     m0402 M0402 Error "`endorse` of what the transaction itself may have written",
     m0403 M0403 Error "an `isolated` transaction visits a store for an `endorse`, and again afterwards",
     m0404 M0404 Error "`endorse` where it cannot be known in time whether it counts",
+    m0601 M0601 Error "a policy where none can stand",
+    m0602 M0602 Error "an answer that may be weak or late is used as a plain value",
+    m0603 M0603 Error "the arms of a `match` over an answer are incomplete or out of order",
+    m0606 M0606 Error "a policy in an `isolated` transaction",
     w0403 W0403 Warning "endorsement without effect",
     w0501 W0501 Warning "unused variable, parameter, object or store",
     w0502 W0502 Warning "two writes without an atomic commit",
     w0503 W0503 Warning "uniqueness checked where it cannot be promised",
     w0504 W0504 Warning "`allow` without effect",
+    w0601 W0601 Warning "an arm for a level that no answer has",
 }
 
 impl Code {

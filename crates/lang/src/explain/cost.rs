@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use crate::code::{PREFETCH_ROUNDS, Phase};
-use crate::flat::{Flat, Kind, ReadKind, StmtId, WriteKind};
-use crate::hir::CollectionRead;
+use crate::flat::{Answering, Flat, Kind, ReadKind, StmtId, WriteKind};
+use crate::hir::{CollectionRead, Policy};
 use crate::split::Mode;
 use crate::split::tree::Node;
 use crate::syntax::token::TextPlaces;
@@ -45,6 +45,39 @@ pub(super) fn round_trips(flat: &Flat, phase: &Phase, places: &TextPlaces<'_>) -
         Counting { flat, places, loops: Vec::new(), command_waits: false, written: Vec::new() };
     let fixed = counting.block(&phase.tree) + u32::from(phase.mode == Mode::Write);
     RoundTrips { fixed, per_iteration: counting.loops }
+}
+
+/// Returns the longest that a phase waits for reads `by` a bound whose answer may be late, in milliseconds:
+/// outside of loops, and in the rounds of loops.
+pub(super) fn waits(flat: &Flat, nodes: &[Node]) -> (u64, u64) {
+    let (mut once, mut rounds) = (0, 0);
+    for node in nodes {
+        let (more, in_rounds) = match node {
+            Node::Run(id) => match &flat.get(*id).kind {
+                Kind::Read(access) => match access.answering {
+                    Some(Answering { policy: Policy::By(bound), must_come: false }) => (bound, 0),
+                    _ => (0, 0),
+                },
+                _ => (0, 0),
+            },
+            Node::If(_, then, otherwise) => {
+                let (then, otherwise) = (waits(flat, then), waits(flat, otherwise));
+                (then.0.max(otherwise.0), then.1.max(otherwise.1))
+            }
+            Node::While(_, head, body) => {
+                let (head, body) = (waits(flat, head), waits(flat, body));
+                (head.0, head.0 + head.1 + body.0 + body.1)
+            }
+            Node::For(_, _, _, body) => {
+                let body = waits(flat, body);
+                (0, body.0 + body.1)
+            }
+            _ => (0, 0),
+        };
+        once += more;
+        rounds += in_rounds;
+    }
+    (once, rounds)
 }
 
 struct Counting<'a> {
@@ -135,6 +168,10 @@ impl<'a> Counting<'a> {
     fn run(&mut self, id: StmtId) -> u32 {
         match &self.flat.get(id).kind {
             Kind::Read(access) => {
+                // A read with a policy is asked alone.
+                if access.answering.is_some() {
+                    return self.fetch();
+                }
                 let after_write = self.written.iter().any(|write| write.may_change(&access.kind));
                 match &access.kind {
                     // Earlier writes are sent before the query.

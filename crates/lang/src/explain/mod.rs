@@ -51,6 +51,9 @@ pub struct ExplainedPhase {
     pub replays: Vec<String>,
     /// Its round trips.
     pub round_trips: RoundTrips,
+    /// The longest wait for reads `by` a bound whose answer may be late, in milliseconds: outside of loops, and in
+    /// each round of loops.
+    pub wait_ms: (u64, u64),
     /// True if it runs in a worker beside its store, so that `round_trips` are made by that worker.
     pub is_beside: bool,
     /// Its steps, line by line.
@@ -138,6 +141,7 @@ pub fn to_json(transactions: &[Explained]) -> Json {
                 "records": phase.records,
                 "replays": phase.replays,
                 "round_trips": phase.round_trips.to_json(),
+                "wait_ms": { "fixed": phase.wait_ms.0, "per_iteration": phase.wait_ms.1 },
                 "worker": phase.is_beside,
             })
         });
@@ -172,6 +176,7 @@ impl Explainer<'_> {
             records: Vec::new(),
             replays: Vec::new(),
             round_trips: cost::round_trips(&self.plan.flat, self.phase, self.places),
+            wait_ms: cost::waits(&self.plan.flat, &self.phase.tree),
             is_beside: false,
             code: Vec::new(),
         };
@@ -253,6 +258,10 @@ impl Explainer<'_> {
                     let stmt = self.plan.flat.get(*id);
                     let is_shown = match &stmt.kind {
                         Kind::Write(_) => true,
+                        Kind::Read(access) if access.answering.is_some() => {
+                            push(format!("ask {}", self.text(stmt.span)));
+                            false
+                        }
                         Kind::Agree { value_span, .. } => {
                             push(format!("start over if changed: {}", self.text(*value_span)));
                             false

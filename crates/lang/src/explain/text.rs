@@ -31,7 +31,14 @@ fn render_phase(text: &mut String, number: usize, phase: &ExplainedPhase) {
     };
     let beside = if phase.is_beside { ", to the worker of its store" } else { "" };
     let trips = round_trips(&phase.round_trips);
-    push(format!("  phase {number}: {place}, {mode}; {trips}{beside}"));
+    let waits = match phase.wait_ms {
+        (0, 0) => String::new(),
+        (once, 0) => format!("; waits at most {once} ms for its bounds"),
+        (once, rounds) => {
+            format!("; waits at most {once} ms for its bounds, and {rounds} ms in each round")
+        }
+    };
+    push(format!("  phase {number}: {place}, {mode}; {trips}{beside}{waits}"));
     for line in &phase.code {
         push(format!("      {line}"));
     }

@@ -32,7 +32,7 @@ impl<'a> Lowering<'a> {
         span: Span,
     ) -> Operand {
         let first = Operand::Slot(dsts[0]);
-        self.push(Kind::Read(Access { store, kind, object, args, dsts }), span);
+        self.push(Kind::Read(Access { store, kind, object, args, dsts, answering: None }), span);
         first
     }
 
@@ -49,6 +49,8 @@ impl<'a> Lowering<'a> {
         let name = self.vars[var.index()].name.clone();
         match &operand {
             Operand::Const(_) => operand,
+            // An answer is not copied: a `match` finds its read.
+            Operand::Slot(_) if matches!(value.value_type, Type::Rushed(_)) => operand,
             // A slot that this expression made for itself becomes the variable's.
             Operand::Slot(slot)
                 if slot.index() >= before && self.flat.slots[slot.index()].name.is_none() =>
@@ -117,17 +119,7 @@ impl<'a> Lowering<'a> {
                     let dst = self.slot(None, result.unwrap_or(Type::Bool));
                     return self.read(ReadKind::Query(*index), *store, None, args, vec![dst], span);
                 }
-                let dsts: Vec<Slot> =
-                    result.map(|found| self.slot(None, found)).into_iter().collect();
-                let value = dsts
-                    .first()
-                    .map_or(Operand::Const(Value::Bool(false)), |slot| Operand::Slot(*slot));
-                let kind = WriteKind::Command(*index);
-                self.push(
-                    Kind::Write(Access { store: *store, kind, object: None, args, dsts }),
-                    span,
-                );
-                value
+                self.command((*store, *index), result, args, span)
             }
             ExprKind::Now => {
                 let dst = self.slot(None, Type::Time);
@@ -135,6 +127,7 @@ impl<'a> Lowering<'a> {
                 Operand::Slot(dst)
             }
             ExprKind::Unique(site) => self.unique(*site, span),
+            ExprKind::Policy(read, policy) => self.answered_read(read, *policy, expr),
             ExprKind::Endorse { value, level, reason } => {
                 let src = self.expr(value);
                 let endorsement = self.flat.endorsements.len() as u32;
@@ -148,6 +141,22 @@ impl<'a> Lowering<'a> {
                 Operand::Slot(dst)
             }
         }
+    }
+
+    /// Runs a command, and returns its result.
+    fn command(
+        &mut self,
+        (store, index): (hir::StoreId, u32),
+        result: Option<Type>,
+        args: Vec<(Operand, Span)>,
+        span: Span,
+    ) -> Operand {
+        let dsts: Vec<Slot> = result.map(|found| self.slot(None, found)).into_iter().collect();
+        let value = dsts.first().map(|slot| Operand::Slot(*slot));
+        let kind = WriteKind::Command(index);
+        let access = Access { store, kind, object: None, args, dsts, answering: None };
+        self.push(Kind::Write(access), span);
+        value.unwrap_or(Operand::Const(Value::Bool(false)))
     }
 
     fn unique(&mut self, site: u32, span: Span) -> Operand {
@@ -223,6 +232,7 @@ impl<'a> Lowering<'a> {
             object: Some((object.clone(), key_span)),
             args: values,
             dsts: Vec::new(),
+            answering: None,
         };
         self.push(Kind::Write(access), span);
         object

@@ -142,7 +142,9 @@ fn asks(program: &Program, asking: &mut HashMap<FunctionId, bool>, expr: &Expr) 
         ExprKind::Register(place) => asks(program, asking, &place.object),
         ExprKind::Collection(place, _, args) => any(args) || asks(program, asking, &place.object),
         ExprKind::Exists(object, _) => asks(program, asking, object),
-        ExprKind::Endorse { value, .. } => asks(program, asking, value),
+        ExprKind::Endorse { value, .. } | ExprKind::Policy(value, _) => {
+            asks(program, asking, value)
+        }
         ExprKind::Create { key, inits, .. } => {
             key.as_ref().is_ok_and(|key| asks(program, asking, key))
                 || inits.iter().any(|(_, value)| asks(program, asking, value))

@@ -70,7 +70,7 @@ pub(super) struct Lowering<'a> {
 
 /// The control flow after the lowered statements.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
+pub(super) enum After {
     GoesOn,
     Returned,
 }
@@ -127,7 +127,7 @@ impl<'a> Lowering<'a> {
         (std::mem::replace(&mut self.block, outer_block), result)
     }
 
-    fn statements(&mut self, statements: &'a [hir::Stmt]) -> After {
+    pub(super) fn statements(&mut self, statements: &'a [hir::Stmt]) -> After {
         for statement in statements {
             if self.too_large || self.statement(statement) == After::Returned {
                 // The following statements are unreachable.
@@ -176,6 +176,7 @@ impl<'a> Lowering<'a> {
                     lowering.statements(none_block)
                 });
             }
+            StmtKind::MatchAnswer { .. } => return self.match_answer(statement),
             StmtKind::While { condition, body } => self.while_loop(statement, condition, body),
             StmtKind::For { first, second, iterated, body } => {
                 self.for_loop(statement, (*first, *second), iterated, body);
@@ -214,7 +215,7 @@ impl<'a> Lowering<'a> {
         self.push(kind, span);
     }
 
-    fn branch(
+    pub(super) fn branch(
         &mut self,
         (condition, condition_span): (Operand, Span),
         span: Span,
@@ -345,7 +346,7 @@ impl<'a> Lowering<'a> {
         let span = statement.span;
         let (lists, iterated_span) = match iterated {
             Iterated::List(list) => (vec![self.expr(list)], list.span),
-            Iterated::Collection(place) => {
+            Iterated::Collection(place, level) => {
                 let object = self.expr(&place.object);
                 let of = |var: VarId| {
                     Type::List(self.vars[var.index()].var_type.clone().unwrap_or(Type::Bool).into())
@@ -362,6 +363,9 @@ impl<'a> Lowering<'a> {
                     dsts,
                     place.span,
                 );
+                if let Some(level) = level {
+                    self.answer_last(hir::Policy::At(*level));
+                }
                 (lists, place.span)
             }
         };
@@ -430,7 +434,14 @@ impl<'a> Lowering<'a> {
             }
         };
         self.push(
-            Kind::Write(Access { store, kind, object: Some(object), args, dsts: Vec::new() }),
+            Kind::Write(Access {
+                store,
+                kind,
+                object: Some(object),
+                args,
+                dsts: Vec::new(),
+                answering: None,
+            }),
             span,
         );
     }
@@ -466,6 +477,11 @@ fn each_block(statements: &[hir::Stmt], visit: &mut impl FnMut(&hir::Stmt)) {
             StmtKind::Match { some_block, none_block, .. } => {
                 each_block(some_block, visit);
                 each_block(none_block, visit);
+            }
+            StmtKind::MatchAnswer { arms, late, .. } => {
+                for block in arms.iter().map(|(_, _, block)| block).chain(late) {
+                    each_block(block, visit);
+                }
             }
             _ => {}
         }

@@ -4,6 +4,7 @@
 //! A slot is assigned by one statement, except where control flow merges: there each branch copies
 //! into the same slot. Functions are inlined. Statements that nothing depends on are dropped.
 
+mod answers;
 mod expr;
 mod lazy;
 mod live;
@@ -14,7 +15,7 @@ use std::collections::HashSet;
 
 use mingle_model::{LevelId, Name, Type, Value};
 
-use crate::hir::{CollectionRead, CollectionWrite, ObjectId, StoreId};
+use crate::hir::{CollectionRead, CollectionWrite, ObjectId, Policy, StoreId};
 use crate::ops::Op;
 use crate::syntax::Span;
 
@@ -278,6 +279,17 @@ pub struct Access<K> {
     pub args: Vec<(Operand, Span)>,
     /// The slots of the results: one, or two for the entries of a map.
     pub dsts: Vec<Slot>,
+    /// The way in which a read is answered, if it has a policy.
+    pub answering: Option<Answering>,
+}
+
+/// The policy of a read, and the need of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answering {
+    /// The policy.
+    pub policy: Policy,
+    /// True if an answer must come, however late: some `match` over it has no `late` arm.
+    pub must_come: bool,
 }
 
 /// The kind of a read.

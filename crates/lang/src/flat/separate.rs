@@ -256,6 +256,7 @@ impl Separating<'_> {
             object: access.object.as_ref().map(operand),
             args: access.args.iter().map(operand).collect(),
             dsts: access.dsts.iter().map(|slot| self.slot(*slot)).collect(),
+            answering: access.answering,
         }
     }
 

@@ -80,6 +80,7 @@ impl Analysis<'_> {
             transaction: self.transaction,
             rules: self.rules,
             stores: self.stores.clone(),
+            weak: self.weak.clone(),
             graph: self.graph.clone(),
             returns: self.returns.clone(),
             sources,

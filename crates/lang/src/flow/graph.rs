@@ -1,7 +1,8 @@
 //! The flow graph of a flattened transaction.
 
 use super::Sources;
-use crate::flat::{Flat, Kind, Operand, Slot, StmtId};
+use crate::flat::{Flat, Kind, Operand, Slot, Stmt, StmtId};
+use crate::ops::Op;
 
 /// The reason why one slot flows into another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,13 @@ impl Graph {
                     }
                     if merges {
                         graph.conditions(count, carried, id);
+                    }
+                }
+                Kind::Local { dst, op: Op::IsOfLevel(_) | Op::AnswerOf(_), args } => {
+                    // Each has its own sources beside those of the ref and the arguments.
+                    let read = flat.read_of_answer(&args[0]).map(|read| flat.get(read));
+                    for operand in read.into_iter().flat_map(Stmt::operands) {
+                        graph.edge(operand, *dst, id, EdgeKind::Operand);
                     }
                 }
                 Kind::Endorse { dst, src, .. } => graph.edge(src, *dst, id, EdgeKind::Endorsed),

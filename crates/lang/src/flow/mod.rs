@@ -7,6 +7,7 @@
 //! for effects that break one.
 
 mod advice;
+mod answers;
 mod choice;
 mod endorsement;
 mod graph;
@@ -19,6 +20,7 @@ use mingle_model::{LevelId, Levels};
 use crate::diagnostic::Diagnostics;
 use crate::flat::{Access, Flat, Kind, ReadKind, Separated, Slot, StmtId, separate};
 use crate::hir::{Program, StoreId, Transaction};
+use crate::ops::Op;
 
 pub(crate) use choice::flatten;
 pub(crate) use endorsement::Slice;
@@ -27,9 +29,20 @@ pub(crate) use graph::Graph;
 /// A transaction has at most this many stores and endorsements together.
 pub(crate) const SOURCES_MAX: usize = 128;
 
-/// A set of sources: bit `i` stands for the transaction's `i`th store, or, beyond those, for an
-/// endorsement.
+/// A set of sources: bit `i` stands for the transaction's `i`th store, or, beyond those, for what is
+/// read at one of them as of a weaker level, or, beyond those, for an endorsement.
 pub(crate) type Sources = u128;
+
+/// One source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A store, at its own level.
+    Store(StoreId),
+    /// A store, as of a weaker level.
+    Weak(StoreId, LevelId),
+    /// An endorsement, by its index.
+    Endorsement(usize),
+}
 
 /// The results of flow analysis for a transaction.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +97,8 @@ pub(crate) struct Analysis<'a> {
     pub(crate) rules: Rules,
     /// The stores that it visits, in order of their declaration.
     pub(crate) stores: Vec<StoreId>,
+    /// The stores that it reads as of a weaker level, in order.
+    pub(crate) weak: Vec<(StoreId, LevelId)>,
     pub(crate) graph: Graph,
     /// Its `return`s.
     pub(crate) returns: Vec<StmtId>,
@@ -111,6 +126,7 @@ pub(crate) fn analyse(
         diagnostics.push(crate::diagnostic::m0204::render(unfit, transaction.span));
         return (flat, Flow::default());
     };
+    analysis.no_policies_if_isolated(diagnostics);
     let needless = analysis.needless_endorsements();
     for id in needless.iter().copied().chain(analysis.unused_endorsements()) {
         analysis.warn_of_needless(id, diagnostics);
@@ -154,7 +170,8 @@ impl<'a> Analysis<'a> {
             flat.live_statements().filter_map(|(_, stmt)| stmt.store()).collect();
         stores.sort_unstable();
         stores.dedup();
-        if stores.len() + flat.endorsements.len() > SOURCES_MAX {
+        let weak = answers::weak_sources(program, flat);
+        if stores.len() + weak.len() + flat.endorsements.len() > SOURCES_MAX {
             return None;
         }
         let graph = Graph::new(flat, rules.merges);
@@ -164,6 +181,7 @@ impl<'a> Analysis<'a> {
             flat,
             rules,
             stores,
+            weak,
             graph,
             returns: flat
                 .live_statements()
@@ -188,14 +206,14 @@ impl Analysis<'_> {
         1 << self.stores.binary_search(&store).expect("the transaction visits this store")
     }
 
-    /// Returns the sources that are stores; the others are endorsements.
+    /// Returns the sources that are stores, at their own or a weaker level; the others are endorsements.
     pub(crate) fn store_sources(&self) -> Sources {
-        let endorsements = Sources::BITS - self.stores.len() as u32;
+        let endorsements = Sources::BITS - (self.stores.len() + self.weak.len()) as u32;
         Sources::MAX.checked_shr(endorsements).unwrap_or(0)
     }
 
     pub(crate) fn endorsement_bit(&self, endorsement: u32) -> Sources {
-        1 << (self.stores.len() + endorsement as usize)
+        1 << (self.stores.len() + self.weak.len() + endorsement as usize)
     }
 
     /// True if a read has an answer for every state of its store.
@@ -216,7 +234,8 @@ impl Analysis<'_> {
     /// Returns the sources that a statement itself adds to the slots that it assigns.
     pub(crate) fn own_sources(&self, stmt: &Kind) -> Sources {
         match stmt {
-            Kind::Read(access) => self.bit_of(access.store),
+            Kind::Read(access) => self.read_sources(access),
+            Kind::Local { op: Op::IsOfLevel(_) | Op::AnswerOf(_), .. } => self.answer_sources(stmt),
             // A command's result is data of its store.
             Kind::Write(access) => self.bit_of(access.store),
             Kind::Endorse { endorsement, .. } => self.endorsement_bit(*endorsement),
@@ -283,15 +302,31 @@ impl Analysis<'_> {
 
     /// Returns the level of a source.
     pub(crate) fn level_of(&self, bit: usize) -> LevelId {
-        match self.stores.get(bit) {
-            Some(store) => self.program.level_of(*store),
-            None => self.flat.endorsements[bit - self.stores.len()].level,
+        match self.source_at(bit) {
+            Source::Store(store) => self.program.level_of(store),
+            Source::Weak(_, level) => level,
+            Source::Endorsement(index) => self.flat.endorsements[index].level,
+        }
+    }
+
+    /// Returns the source that a bit stands for.
+    pub(crate) fn source_at(&self, bit: usize) -> Source {
+        if let Some(store) = self.stores.get(bit) {
+            return Source::Store(*store);
+        }
+        let bit = bit - self.stores.len();
+        match self.weak.get(bit) {
+            Some((store, level)) => Source::Weak(*store, *level),
+            None => Source::Endorsement(bit - self.weak.len()),
         }
     }
 
     /// Returns the stores in a set of sources.
     pub(crate) fn stores_in(&self, sources: Sources) -> impl Iterator<Item = StoreId> + '_ {
-        bits(sources).filter_map(|bit| self.stores.get(bit).copied())
+        bits(sources).filter_map(|bit| match self.source_at(bit) {
+            Source::Store(store) | Source::Weak(store, _) => Some(store),
+            Source::Endorsement(_) => None,
+        })
     }
 }
 

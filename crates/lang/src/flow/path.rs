@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::graph::{Edge, EdgeKind};
 use super::rules::Use;
-use super::{Analysis, Sources, bits};
+use super::{Analysis, Source, Sources, bits};
 use crate::diagnostic::{Code, Diagnostic, Label, flow as words};
 use crate::flat::{Kind, Operand, Slot, StmtId};
 use crate::hir::StoreId;
@@ -79,11 +79,15 @@ impl Analysis<'_> {
 
     /// Describes a source: a store or an endorsement.
     fn source_words(&self, bit: usize) -> words::Place {
-        match self.stores.get(bit) {
-            Some(store) => self.store_words(*store),
-            None => {
-                let endorsement = &self.flat.endorsements[bit - self.stores.len()];
-                let level = self.levels().name(endorsement.level).to_string();
+        let level = |level| self.levels().name(level).to_string();
+        match self.source_at(bit) {
+            Source::Store(store) => self.store_words(store),
+            Source::Weak(store, weak) => {
+                let name = self.program.stores[store.index()].name.to_string();
+                words::Place { name, level: format!("as of {}", level(weak)) }
+            }
+            Source::Endorsement(index) => {
+                let level = level(self.flat.endorsements[index].level);
                 words::Place { name: String::new(), level }
             }
         }

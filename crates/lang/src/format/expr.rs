@@ -24,6 +24,7 @@ impl Formatter<'_> {
             TypeKind::List(inner) => self.type_arguments("list", &[inner], docs),
             TypeKind::Set(inner) => self.type_arguments("set", &[inner], docs),
             TypeKind::Log(inner) => self.type_arguments("log", &[inner], docs),
+            TypeKind::Rushed(inner) => self.type_arguments("rushed", &[inner], docs),
             TypeKind::Map(key, value) => self.type_arguments("map", &[key, value], docs),
             TypeKind::Error => docs.push(Doc::text(self.source.span_text(written.span))),
         }
@@ -107,6 +108,11 @@ impl Formatter<'_> {
                 docs.extend([Doc::text(if *is_put { "put" } else { "new" }), Doc::Space]);
                 self.ident(object, docs);
                 self.inits(inits, close, docs);
+            }
+            ExprKind::Policy(read, policy) => {
+                self.expr(read, docs);
+                docs.push(Doc::Space);
+                self.policy(policy, docs);
             }
             ExprKind::Endorse { .. } => {
                 let mut parts = Vec::new();

@@ -128,6 +128,7 @@ impl Formatter<'_> {
             self.ident(&field.name, &mut inner);
             inner.extend([Doc::text(":"), Doc::Space]);
             self.type_expr(&field.field_type, &mut inner);
+            self.field_policies(field, &mut inner);
             if let Some(default) = &field.default {
                 inner.extend([Doc::Space, Doc::text("="), Doc::Space]);
                 self.expr(default, &mut inner);

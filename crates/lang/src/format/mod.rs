@@ -8,6 +8,7 @@
 mod doc;
 mod expr;
 mod item;
+mod policy;
 mod stmt;
 #[cfg(test)]
 mod tests;

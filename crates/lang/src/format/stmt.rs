@@ -57,6 +57,9 @@ impl Formatter<'_> {
                 self.block(body, docs);
             }
             StmtKind::Match { .. } => self.match_statement(statement, docs),
+            StmtKind::MatchAnswer { scrutinee, arms } => {
+                self.match_answer(statement, scrutinee, arms, docs);
+            }
             StmtKind::Require { .. } => self.require(statement, docs),
             StmtKind::Return(value) => {
                 docs.push(Doc::text("return"));
@@ -89,7 +92,7 @@ impl Formatter<'_> {
 
     /// Formats the head of a statement up to its brace, which stands on its own line after a
     /// condition of several lines.
-    fn head(&mut self, head: &Expr, docs: &mut Vec<Doc>) {
+    pub(super) fn head(&mut self, head: &Expr, docs: &mut Vec<Doc>) {
         if matches!(head.kind, ExprKind::Binary(..) | ExprKind::Endorse { .. }) {
             docs.extend(self.comments(head.span.start));
             let mut parts = Vec::new();

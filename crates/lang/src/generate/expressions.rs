@@ -43,6 +43,9 @@ impl Generator {
             .collect();
         if depth > 0 && !stores.is_empty() && self.random.one_in(2) {
             let store = *self.random.pick(&stores);
+            if kind == Kind::Int && rank == STORES.len() && self.random.one_in(8) {
+                return self.weaker_read(store, depth - 1);
+            }
             return self.read(kind, store, depth - 1);
         }
         if depth > 1 && self.random.one_in(12) {

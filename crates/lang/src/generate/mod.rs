@@ -6,6 +6,7 @@
 //! stricter than the rules in places, so the generator sometimes departs from it; programs that the
 //! compiler then rejects are not run.
 
+mod answers;
 mod control;
 mod declared;
 mod expressions;
@@ -72,6 +73,7 @@ pub fn program(seed: u64) -> String {
         is_isolated,
         has_levels,
         gives_result,
+        has_late: seed.is_multiple_of(2),
         endorses,
         is_endorsed: false,
         written: BTreeSet::new(),
@@ -96,6 +98,8 @@ struct Generator {
     has_levels: bool,
     /// True if the transaction returns a value.
     gives_result: bool,
+    /// True if every `match` over an answer has an arm `late`.
+    has_late: bool,
     /// True if there are endorsements.
     endorses: bool,
     /// True while an endorsed expression is generated: it must not read stores that may have been
@@ -225,7 +229,7 @@ impl Generator {
         if self.random.one_in(150) {
             return self.decided_by_weaker();
         }
-        match self.random.below(if self.depth < 3 { 24 } else { 15 }) {
+        match self.random.below(if self.depth < 3 { 25 } else { 15 }) {
             0..=2 => self.declare(),
             3 | 4 => self.assign(),
             5..=11 => self.write(),
@@ -236,6 +240,7 @@ impl Generator {
             18..=20 => self.for_loop(),
             21 => self.while_loop(),
             22 => self.match_option(),
+            23 => self.match_answer(),
             _ => self.early_return(),
         }
     }

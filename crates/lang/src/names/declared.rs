@@ -107,7 +107,12 @@ impl Found {
                 self.add(Kind::Object, &object.name, shown, docs);
                 self.params(Kind::Key, "key ", std::slice::from_ref(&object.key));
                 for field in &object.fields {
-                    let shown = format!("{}: {}", field.name.name, type_text(&field.field_type));
+                    let shown = format!(
+                        "{}: {}{}",
+                        field.name.name,
+                        type_text(&field.field_type),
+                        policies_text(field)
+                    );
                     self.add(Kind::Field, &field.name, shown, &field.docs);
                 }
             }
@@ -165,6 +170,20 @@ fn type_text(written: &TypeExpr) -> String {
         TypeKind::Set(inner) => format!("set<{}>", type_text(inner)),
         TypeKind::Map(key, value) => format!("map<{}, {}>", type_text(key), type_text(value)),
         TypeKind::Log(inner) => format!("log<{}>", type_text(inner)),
+        TypeKind::Rushed(inner) => format!("rushed<{}>", type_text(inner)),
         TypeKind::Error => "?".into(),
     }
+}
+
+/// Returns the policies of a field's reads, as they are written.
+fn policies_text(field: &ast::ObjectField) -> String {
+    let text = |policy: &ast::Policy| match &policy.kind {
+        ast::PolicyKind::At(level) => format!("at {}", level.name),
+        ast::PolicyKind::By(bound) => format!("by {}", bound.name),
+    };
+    let all = field.policy.iter().map(&text);
+    let single = field.operation_policies.iter();
+    let single = single.map(|(name, policy)| format!("{} {}", name.name, text(policy)));
+    let texts: Vec<String> = all.chain(single).collect();
+    if texts.is_empty() { String::new() } else { format!(" {}", texts.join(", ")) }
 }

@@ -69,6 +69,14 @@ fn statement<'a>(statement: &'a Stmt, token: u32, names: &mut Vec<&'a Ident>) {
             block(some_block, token, names);
             block(none_block, token, names);
         }
+        StmtKind::MatchAnswer { arms, .. } => {
+            for arm in arms {
+                if within(arm.block.span, token) {
+                    names.extend(&arm.name);
+                }
+                block(&arm.block, token, names);
+            }
+        }
         _ => {}
     }
 }

@@ -3,6 +3,7 @@
 //! It shares only the checked tree and the local operations with the later stages of the compiler.
 //! Tests compare split programs with it: both must end in the same state with the same result.
 
+mod answers;
 mod outside;
 mod state;
 
@@ -15,6 +16,7 @@ use crate::hir::{
 use crate::ops::{self, Op};
 use crate::syntax::Span;
 
+pub use answers::{Answered, answered_level};
 pub use outside::{Endorsed, EndorsedValues, Operations, Outside};
 pub use state::{FieldState, ObjectState, State};
 
@@ -155,6 +157,10 @@ impl Run<'_> {
                     _ => self.block(none_block)?,
                 }
             }
+            StmtKind::MatchAnswer { scrutinee, arms, late } => {
+                let answer = self.expr(scrutinee)?;
+                self.answer_arm(&answer, arms, late.as_deref())?;
+            }
             StmtKind::Require { condition, message, code } => {
                 let holds = self.condition(condition)?;
                 let message = self.expr(message)?;
@@ -191,7 +197,7 @@ impl Run<'_> {
                 let list = self.expr(list)?;
                 list.as_list().expect("a list").iter().map(|item| (item.clone(), None)).collect()
             }
-            Iterated::Collection(place) => {
+            Iterated::Collection(place, _) => {
                 let object = self.object(&place.object)?;
                 match self.state.field(&object, place.field) {
                     Some(FieldState::Set(elements)) => {
@@ -320,6 +326,7 @@ impl Run<'_> {
             }
             ExprKind::Now => Value::Time(self.now),
             ExprKind::Unique(site) => ops::unique(self.seed, *site, &self.rounds),
+            ExprKind::Policy(read, policy) => self.answered(read, *policy)?,
             ExprKind::Endorse { value, .. } => self.endorse(value, expr.span)?,
         })
     }

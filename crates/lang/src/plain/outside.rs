@@ -40,4 +40,6 @@ pub struct Outside<'a> {
     pub operations: Option<Operations<'a>>,
     /// The treatment of endorsements.
     pub endorsed: Endorsed<'a>,
+    /// The levels of answers; if none, every answer is of its store's level.
+    pub answered: Option<super::Answered<'a>>,
 }

@@ -274,6 +274,7 @@ impl Scheduler<'_> {
             let after_write = read.is_some_and(|(store, kind)| {
                 writes.iter().any(|(written, write)| *written == store && write.may_change(kind))
             }) && self.mutation != Mutation::ReadsPassWrites;
+            let is_answered = matches!(&node, Node::Run(id) if self.has_policy(*id));
             let is_free = match &node {
                 Node::Run(id) => self.is_local(*id) || read.is_some(),
                 Node::Replay(..) => true,
@@ -285,7 +286,7 @@ impl Scheduler<'_> {
                 Node::Run(id)
                     if read.is_some_and(|(_, kind)| {
                         !(after_write && matches!(kind, ReadKind::Query(_)))
-                    }) =>
+                    }) && !self.has_policy(*id) =>
                 {
                     Some(*id)
                 }
@@ -293,7 +294,7 @@ impl Scheduler<'_> {
             };
             self.writes_of(&node, &mut writes);
             items.push(Item {
-                pinned: !is_free || is_tied || after_write,
+                pinned: !is_free || is_tied || after_write || is_answered,
                 tied: is_tied,
                 fetch,
                 fetched: false,
@@ -313,6 +314,11 @@ impl Scheduler<'_> {
             },
             _ => None,
         }
+    }
+
+    /// True if a read has a policy: it is asked where it stands, since its bound begins there.
+    fn has_policy(&self, id: StmtId) -> bool {
+        matches!(&self.flat.get(id).kind, Kind::Read(access) if access.answering.is_some())
     }
 
     fn is_local(&self, id: StmtId) -> bool {

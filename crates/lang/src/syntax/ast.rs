@@ -1,8 +1,12 @@
 //! The syntax tree, as the program is written.
 
+mod operator;
+
 use mingle_model::Name;
 
 use super::token::Span;
+
+pub use operator::BinaryOp;
 
 /// A whole program.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -133,10 +137,32 @@ pub struct ObjectField {
     pub name: Ident,
     /// Its type.
     pub field_type: TypeExpr,
+    /// The policy of all its reads.
+    pub policy: Option<Policy>,
+    /// The policies of single reading operations, by name.
+    pub operation_policies: Vec<(Ident, Policy)>,
     /// Its default.
     pub default: Option<Expr>,
     /// The span of the whole field.
     pub span: Span,
+}
+
+/// The policy of a read: how strong, or how fast, its answer must be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Its kind.
+    pub kind: PolicyKind,
+    /// Its place.
+    pub span: Span,
+}
+
+/// The kind of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PolicyKind {
+    /// `at level`
+    At(Ident),
+    /// `by duration`, as written.
+    By(Ident),
 }
 
 /// A struct.
@@ -208,6 +234,8 @@ pub enum TypeKind {
     Map(Box<TypeExpr>, Box<TypeExpr>),
     /// `log<T>`
     Log(Box<TypeExpr>),
+    /// `rushed<T>`
+    Rushed(Box<TypeExpr>),
     /// A mistake that was reported.
     Error,
 }
@@ -294,6 +322,13 @@ pub enum StmtKind {
         /// True if the `some` arm is written first.
         some_first: bool,
     },
+    /// `match` over an answer that may be weak or late.
+    MatchAnswer {
+        /// The answer.
+        scrutinee: Expr,
+        /// The arms, as written.
+        arms: Vec<AnswerArm>,
+    },
     /// `require`.
     Require {
         /// The condition.
@@ -309,6 +344,17 @@ pub enum StmtKind {
     Expr(Expr),
     /// A mistake that was reported.
     Error,
+}
+
+/// `level(name) => { … }`, or `late => { … }`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnswerArm {
+    /// The level, or `late`.
+    pub level: Ident,
+    /// The variable of the answer; none in the arm of a late answer.
+    pub name: Option<Ident>,
+    /// The arm.
+    pub block: Block,
 }
 
 /// An `if` statement.
@@ -410,6 +456,8 @@ pub enum ExprKind {
     Paren(Box<Expr>),
     /// `if c { a } else { b }`
     If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `e at level`, `e by duration`
+    Policy(Box<Expr>, Policy),
     /// `endorse(e) as level because "…"`
     Endorse {
         /// The endorsed expression.
@@ -421,63 +469,4 @@ pub enum ExprKind {
     },
     /// A mistake that was reported.
     Error,
-}
-
-/// A binary operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum BinaryOp {
-    Coalesce,
-    Or,
-    And,
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-}
-
-impl BinaryOp {
-    /// Returns the operator's text.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Coalesce => "??",
-            Self::Or => "||",
-            Self::And => "&&",
-            Self::Equal => "==",
-            Self::NotEqual => "!=",
-            Self::Less => "<",
-            Self::LessEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterEqual => ">=",
-            Self::Add => "+",
-            Self::Subtract => "-",
-            Self::Multiply => "*",
-            Self::Divide => "/",
-            Self::Remainder => "%",
-        }
-    }
-
-    /// Returns the operator's precedence; a higher number binds closer.
-    pub fn precedence(self) -> u8 {
-        match self {
-            Self::Coalesce => 1,
-            Self::Or => 2,
-            Self::And => 3,
-            Self::Add | Self::Subtract => 5,
-            Self::Multiply | Self::Divide | Self::Remainder => 6,
-            _ => 4,
-        }
-    }
-
-    /// True if it is a comparison.
-    pub fn is_comparison(self) -> bool {
-        self.precedence() == 4
-    }
 }

@@ -161,6 +161,9 @@ impl Lexer<'_> {
         while matches!(self.peek(0), Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_') {
             self.at += 1;
         }
+        if kind == TokenKind::Int && matches!(&self.text[suffix..self.at], "ms" | "s") {
+            return TokenKind::Duration;
+        }
         let digits: String = self.text[start..suffix].replace('_', "");
         // 2^63 itself is accepted here because it may be negated; the parser checks that it is.
         let fits =

@@ -11,6 +11,8 @@ pub enum TokenKind {
     Int,
     /// A float literal.
     Float,
+    /// A duration: an integer and its unit, `20ms` or `1s`.
+    Duration,
     /// A string literal, quotes included.
     String,
     /// A bytes literal, `b` and quotes included.

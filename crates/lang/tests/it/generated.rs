@@ -10,7 +10,7 @@ use mingle_lang::{Checked, check};
 const REFERENCE: &str = include_str!("../../../../docs/reference.md");
 
 /// The number of programs that is enough to contain every construct, some more than once.
-const PROGRAMS: u64 = 1_500;
+const PROGRAMS: u64 = 6_000;
 
 /// The constructs that no generated program has, with the reason.
 const EXCEPTIONS: [(&str, &str); 1] =
@@ -64,7 +64,10 @@ const OPERATIONS: [(&str, &str, &str); 42] = [
 ];
 
 /// The other constructs of the reference, with their form in the checked program.
-const OTHERS: [(&str, &str); 55] = [
+const OTHERS: [(&str, &str); 58] = [
+    ("a read `by` a bound", "By(20)"),
+    ("a read `at` a weaker level", "At(LevelId("),
+    ("`match` over an answer", "MatchAnswer {"),
     ("log<T> for x in", "iterated: Collection("),
     ("`a ?? b` of two options", "Local(OrOption,"),
     ("`if` with a value", "Local(Select,"),

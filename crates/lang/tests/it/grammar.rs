@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const GRAMMAR: &str = include_str!("../../../../editors/vscode/syntaxes/mingle.tmLanguage.json");
 
-const EXAMPLES: [&str; 9] = [
+const EXAMPLES: [&str; 10] = [
     include_str!("../../../../examples/bank.mingle"),
     include_str!("../../../../examples/cart.mingle"),
     include_str!("../../../../examples/contest.mingle"),
@@ -17,6 +17,7 @@ const EXAMPLES: [&str; 9] = [
     include_str!("../../../../examples/message_groups.mingle"),
     include_str!("../../../../examples/shop_feed/shop.mingle"),
     include_str!("../../../../examples/ticket_shop.mingle"),
+    include_str!("../../../../examples/tickets.mingle"),
     EVERYTHING,
 ];
 
@@ -113,6 +114,7 @@ fn expected(source: &Source, token: u32) -> Option<&'static [&'static str]> {
         TokenKind::Bytes => &["string.quoted.double.bytes."],
         TokenKind::Int => &["constant.numeric.integer."],
         TokenKind::Float => &["constant.numeric.float."],
+        TokenKind::Duration => &["constant.numeric.duration."],
         _ => return None,
     })
 }

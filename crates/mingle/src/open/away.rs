@@ -26,6 +26,7 @@ impl AwayStore {
             may_lose_answers: false,
             floor_suffices: false,
             replicas,
+            weaker_answers: Vec::new(),
             operations_per_round_trip: 1,
             round_trip: std::time::Duration::ZERO,
         };

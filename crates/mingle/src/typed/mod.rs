@@ -17,7 +17,7 @@ pub use connect::{Connect, Handle, Program};
 #[cfg(feature = "postgres")]
 pub use inside::Joined;
 pub use mingle_model::{Time, Value};
-pub use value::{FromValue, ToValue, fields_of, handle, key_of, record};
+pub use value::{FromValue, Rushed, ToValue, fields_of, handle, key_of, record};
 
 #[doc(hidden)]
 pub use serde;

@@ -16,6 +16,53 @@ pub trait FromValue: Sized {
     fn from_value(value: &Value) -> Option<Self>;
 }
 
+/// An answer with the level that it has, or none in time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Rushed<T> {
+    /// Every write that was acknowledged before is in it.
+    Linearizable(T),
+    /// As of one moment.
+    Snapshot(T),
+    /// With all that it depends on.
+    Causal(T),
+    /// As of some replica.
+    Eventual(T),
+    /// Of a level that the program declares.
+    Declared(String, T),
+    /// No answer came in time.
+    Late,
+}
+
+impl<T> Rushed<T> {
+    /// The value; none if the answer is late.
+    pub fn value(self) -> Option<T> {
+        match self {
+            Self::Linearizable(value)
+            | Self::Snapshot(value)
+            | Self::Causal(value)
+            | Self::Eventual(value)
+            | Self::Declared(_, value) => Some(value),
+            Self::Late => None,
+        }
+    }
+}
+
+impl<T: FromValue> FromValue for Rushed<T> {
+    fn from_value(value: &Value) -> Option<Self> {
+        let (level, answered) = value.as_answer()?;
+        let Some(answered) = answered else { return Some(Self::Late) };
+        let answered = T::from_value(answered)?;
+        Some(match level {
+            "linearizable" => Self::Linearizable(answered),
+            "snapshot" => Self::Snapshot(answered),
+            "causal" => Self::Causal(answered),
+            "eventual" => Self::Eventual(answered),
+            declared => Self::Declared(declared.to_owned(), answered),
+        })
+    }
+}
+
 impl<T: ToValue + ?Sized> ToValue for &T {
     fn to_value(&self) -> Value {
         (**self).to_value()

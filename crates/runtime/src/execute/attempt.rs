@@ -50,9 +50,11 @@ use crate::execute::control::Control;
 use crate::execute::drive::session_of;
 use crate::execute::early_prefetch::alongside;
 use crate::execute::execution::Execution;
+use crate::execute::lent::Lent;
 use crate::execute::phase::Tries;
 use crate::execute::preflight::{Question, called_read};
 use crate::execute::turns::Turns;
+use crate::interpreter::machine::answer::Asked;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
 use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
@@ -111,23 +113,12 @@ pub(crate) struct Visit {
     /// The time of the reads, if the attempt continues in the store transaction that read ahead: it
     /// began before any helper could act, so no other process need have run the phase.
     pub(crate) goes_on: Option<Duration>,
-}
-
-impl Visit {
-    /// Returns the reads with their answers.
-    pub(crate) fn read(&self) -> Vec<(Read, Data)> {
-        let answers = self.answers.iter().flatten().cloned();
-        self.reads.iter().cloned().zip(answers).collect()
-    }
-
-    /// Drops the awaited transactions that were seen here from the wait set.
-    pub(crate) fn note_satisfied(&mut self, execution: &mut Execution) {
-        for id in std::mem::take(&mut self.satisfied) {
-            if let Some(awaited) = execution.wait_set.is_over(&self.name, id) {
-                execution.satisfied.push((self.name.clone(), id, awaited));
-            }
-        }
-    }
+    /// The read with a policy that the machine has come to.
+    pub(crate) asked: Option<Box<Asked>>,
+    /// The number of answers so far.
+    pub(crate) batch: usize,
+    /// The store transaction, if reads of the phase have policies.
+    pub(crate) lent: Option<Lent>,
 }
 
 /// The result of the questions and the run.
@@ -156,7 +147,7 @@ impl Executor {
         };
         let store = self.site(execution, store)?;
         self.learn_pinned(execution, (index, store), tries, report.attempts).await?;
-        if let Some(worker) = self.worker_for(store, tries) {
+        if let Some(worker) = self.worker_for(store, tries).filter(|_| !plan.has_policies()) {
             let place = (index, store);
             let beside = self.attempt_remotely(worker, execution, place, tries, control, report);
             return Box::pin(beside).await;
@@ -169,7 +160,7 @@ impl Executor {
         visit.goes_on = begun.is_some().then_some(tries.read_since);
         let mut transaction = match begun {
             Some(transaction) => transaction,
-            None => self.begin_at(execution, store, &session).await?,
+            None => self.begin_at(execution, &mut visit, &session).await?,
         };
         let mut early = self.prefetch_early(execution, index);
         let mut turns = Turns::of(control);
@@ -211,8 +202,14 @@ impl Executor {
     ) -> Result<Driven, Error> {
         let facts = self.facts(execution);
         let mut machine = self.machine(execution, index, &facts);
-        let driving = self.drive(&mut machine, tries.pinned.as_ref(), visit, transaction, told);
-        Ok(match driving.await? {
+        let pinned = tries.pinned.as_ref();
+        let step = if visit.lent.is_some() {
+            let place = (execution, index, pinned);
+            Box::pin(self.run_with_answers(&mut machine, place, visit, transaction, told)).await?
+        } else {
+            self.drive(&mut machine, pinned, visit, transaction, told).await?
+        };
+        Ok(match step {
             Some(step) => Driven::Step(step),
             None => Driven::Finished(machine.finish()),
         })
@@ -222,11 +219,16 @@ impl Executor {
     async fn begin_at(
         &self,
         execution: &Execution,
-        store: usize,
+        visit: &mut Visit,
         session: &StoreSession,
     ) -> Result<Box<dyn Transaction>, Error> {
-        let site = execution.hosted_at(store).unwrap_or(&self.stores.all[store]);
-        site.begin(session).await.map_err(Error::Store)
+        let site = execution.hosted_at(visit.store).unwrap_or(&self.stores.all[visit.store]);
+        let begun = site.begin(session).await.map_err(Error::Store)?;
+        Ok(if execution.call.plan.has_policies() {
+            self.lend(execution, visit, begun, session.clone())
+        } else {
+            begun
+        })
     }
 
     /// True if the effects of a transaction are known to be visible at the replica.
@@ -403,6 +405,9 @@ impl Executor {
             leaves_nothing,
             keeps_answers: !leaves_nothing || execution.call.plan.phases[index].before_endorsement,
             goes_on: None,
+            asked: None,
+            batch: 0,
+            lent: None,
         }
     }
 

@@ -27,6 +27,21 @@ struct Asking<'a> {
 }
 
 impl Visit {
+    /// Returns the reads with their answers.
+    pub(crate) fn read(&self) -> Vec<(Read, Data)> {
+        let answers = self.answers.iter().flatten().cloned();
+        self.reads.iter().cloned().zip(answers).collect()
+    }
+
+    /// Drops the awaited transactions that were seen here from the wait set.
+    pub(crate) fn note_satisfied(&mut self, execution: &mut Execution) {
+        for id in std::mem::take(&mut self.satisfied) {
+            if let Some(awaited) = execution.wait_set.is_over(&self.name, id) {
+                execution.satisfied.push((self.name.clone(), id, awaited));
+            }
+        }
+    }
+
     /// True if the store may end its transaction with the last reads of the phase: nothing is
     /// written there, and no answer leads to more reads.
     fn ends_with_reads(&self) -> bool {
@@ -41,7 +56,8 @@ pub(crate) fn session_of(
     replica: Option<Name>,
     after: Stamp,
 ) -> StoreSession {
-    StoreSession { replica, after, transaction: Some(execution.call.plan.name.clone()) }
+    let transaction = Some(execution.call.plan.name.clone());
+    StoreSession { replica, after, transaction, ..StoreSession::default() }
 }
 
 impl Executor {
@@ -68,9 +84,12 @@ impl Executor {
         transaction: &mut dyn Transaction,
         (turns, report): (&mut Turns<'_>, &mut PhaseReport),
     ) -> Result<Option<Step>, Error> {
-        let mut batch = 0;
         loop {
             let mut need = self.compute(machine, turns).await?;
+            if let Need::Answer(asked) = need {
+                visit.asked = Some(Box::new(asked));
+                return Ok(None);
+            }
             let reads = match &mut need {
                 Need::Read(reads) if pinned.is_none() => std::mem::take(reads),
                 _ => Vec::new(),
@@ -84,7 +103,7 @@ impl Executor {
             if !reads.is_empty() || !visit.questions.is_empty() {
                 let is_last = match need {
                     Need::Read(_) => machine.reads_last(),
-                    Need::Flush(_) => false,
+                    Need::Flush(_) | Need::Answer(_) => false,
                     Need::Turn | Need::Done | Need::StartOver => true,
                 };
                 let asking = Asking { reads: &reads, is_last: is_last && visit.ends_with_reads() };
@@ -97,9 +116,9 @@ impl Executor {
             match need {
                 Need::Read(_) => {
                     if let Some(pinned) = pinned {
-                        answers = pinned.answers.get(batch).cloned().unwrap_or_default();
+                        answers = pinned.answers.get(visit.batch).cloned().unwrap_or_default();
                     }
-                    batch += 1;
+                    visit.batch += 1;
                     if visit.keeps_answers {
                         visit.reads.extend(reads);
                         visit.answers.push(answers.clone());
@@ -111,7 +130,7 @@ impl Executor {
                     visit.flushed.extend(writes.iter().cloned());
                     transaction.flush(writes).await.map_err(Error::Store)?;
                 }
-                Need::Turn | Need::Done => return Ok(None),
+                Need::Turn | Need::Done | Need::Answer(_) => return Ok(None),
                 Need::StartOver => return Ok(Some(Step::StartOver)),
             }
         }

@@ -67,6 +67,8 @@ impl Executor {
             && is_whole
             && !self.stores.is_worker
             && !execution.call.plan.isolated
+            // The bound of a read begins where the program reaches it.
+            && !execution.call.plan.has_policies()
     }
 
     /// Begins to read for the phase after the one of this index, if that one writes first.

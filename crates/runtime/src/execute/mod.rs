@@ -13,6 +13,7 @@
 //!   finished; `lost_answer` asks for the outcome of a commit;
 //! - `idempotency` answers calls that are made again.
 
+pub(crate) mod answer;
 pub(crate) mod attempt;
 pub(crate) mod bookkeeping;
 pub(crate) mod commit;
@@ -24,6 +25,7 @@ pub(crate) mod execution;
 pub(crate) mod helper;
 pub(crate) mod host;
 pub(crate) mod idempotency;
+pub(crate) mod lent;
 mod lost_answer;
 mod parked;
 pub(crate) mod phase;

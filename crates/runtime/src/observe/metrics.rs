@@ -53,6 +53,8 @@ pub const AWAY: &str = "mingle_store_away";
 pub const REFUSED_AWAY: &str = "mingle_calls_refused_away_total";
 /// Requests to stores that failed, by `store`, `replica` and `reason`: a [`reason`].
 pub const STORE_ERRORS: &str = "mingle_store_errors_total";
+/// Answers to reads with a policy, by `store` and `level`: the level of the answer, or `late`.
+pub const ANSWERS: &str = "mingle_answers_total";
 /// The number of transactions for which a session waits after a call.
 pub const SESSION_WAITS: &str = "mingle_session_waits";
 
@@ -86,8 +88,15 @@ pub fn describe() {
     describe_gauge!(AWAY, Unit::Count, "1 while a store or replica does not answer, else 0");
     describe_counter!(REFUSED_AWAY, Unit::Count, "Calls refused since a store is away");
     describe_counter!(STORE_ERRORS, Unit::Count, "Requests to stores that failed, by reason");
+    let answers = "Answers to reads with a policy, by store and level; `late` if none came in time";
+    describe_counter!(ANSWERS, Unit::Count, answers);
     let session = "For how many transactions a session waits after a call";
     describe_histogram!(SESSION_WAITS, Unit::Count, session);
+}
+
+/// Counts the answer to a read with a policy.
+pub(crate) fn answered(store: &Name, level: &Name) {
+    counter!(ANSWERS, "store" => store.to_string(), "level" => level.to_string()).increment(1);
 }
 
 /// The kind of an error, as a label: unlike [`Error::code`] it is never a code of the program.

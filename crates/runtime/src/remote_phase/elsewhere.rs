@@ -30,6 +30,7 @@ impl Elsewhere {
             may_lose_answers: true,
             floor_suffices: false,
             replicas: Vec::new(),
+            weaker_answers: Vec::new(),
             operations_per_round_trip: 1,
             round_trip: std::time::Duration::ZERO,
         }

@@ -160,6 +160,7 @@ impl Beside {
             world: self.world.clone(),
             settings,
             mutation,
+            given: None,
             mutant,
             is_worker,
         };

@@ -5,6 +5,7 @@ pub mod answers;
 pub mod availability;
 pub(crate) mod deadline;
 pub mod lost_replicas;
+pub(crate) mod monitors;
 pub(crate) mod plans;
 pub(crate) mod records;
 pub(crate) mod visibility;
@@ -14,8 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use mingle_lang::Program;
+use mingle_lang::hir::StoreId;
 use mingle_lang::split::Mutation;
-use mingle_model::Name;
+use mingle_model::{LevelId, Name, Ref};
 use mingle_store::{Admission, Data, DataStore, Read, Session as StoreSession, World};
 
 use crate::api::error::Error;
@@ -28,6 +30,7 @@ use crate::observe::stats::Stats;
 use crate::protocol::intent::ProgramHash;
 use crate::stores::answers::Sums;
 use crate::stores::availability::Circuits;
+use crate::stores::monitors::Monitors;
 use crate::stores::visibility::Looked;
 use crate::stores::visibility_cache::VisibilityCache;
 
@@ -47,14 +50,24 @@ pub(crate) struct Stores {
     looked: Mutex<Looked>,
     circuits: Mutex<Circuits>,
     sums: Mutex<Sums>,
+    /// The latencies of reads with a policy.
+    pub(crate) monitors: Monitors,
     pub(crate) mutation: Mutation,
     pub(crate) mutant: Mutant,
+    /// The answers to reads with a policy, in tests.
+    pub(crate) given: Option<Given>,
     pub(crate) stats: Stats,
     pub(crate) figures: Figures,
     /// True if one attempt is run, beside its store, on behalf of another process.
     pub(crate) is_worker: bool,
     pub(crate) me: Weak<Self>,
 }
+
+/// Gives the answer to a read with a policy in a test: from the store, the object, the level that is asked
+/// `at`, if one is, and the data of the store, the level and the data of the answer; none if it is late.
+pub type Given = Arc<
+    dyn Fn(StoreId, &Ref, Option<LevelId>, Vec<Data>) -> Option<(Name, Vec<Data>)> + Send + Sync,
+>;
 
 /// The parts of which [`Stores`] are made.
 #[derive(Clone)]
@@ -65,13 +78,14 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) mutation: Mutation,
     pub(crate) mutant: Mutant,
+    pub(crate) given: Option<Given>,
     pub(crate) is_worker: bool,
 }
 
 impl Stores {
     /// Creates the stores, of which nothing is known yet.
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { program, stores, world, settings, mutation, mutant, is_worker } = parts;
+        let Parts { program, stores, world, settings, mutation, mutant, given, is_worker } = parts;
         assert_eq!(
             stores.len(),
             program.checked.stores.len(),
@@ -94,8 +108,10 @@ impl Stores {
             looked: Mutex::default(),
             circuits: Mutex::default(),
             sums: Mutex::default(),
+            monitors: Monitors::default(),
             mutation,
             mutant,
+            given,
             stats: Stats::default(),
             figures,
             is_worker,
@@ -112,6 +128,7 @@ impl Stores {
             settings: self.settings.clone(),
             mutation: self.mutation,
             mutant: self.mutant,
+            given: self.given.clone(),
             is_worker: self.is_worker,
         }
     }

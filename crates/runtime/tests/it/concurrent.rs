@@ -266,6 +266,11 @@ pub fn runtime(
         ..Settings::default()
     };
     let runtime = Runtime::new(program.clone(), watched.collect(), world, settings);
+    // All answers are of the stores' own levels, as in the plain runs.
+    let levels = program.checked.clone();
+    let runtime = runtime.with_answers(Arc::new(move |store, _, _, data| {
+        Some((levels.levels.name(levels.level_of(store)).clone(), data))
+    }));
     if mutation == Mutation::AgreementIgnored {
         // If the store of a condition is visited again, all data that was read there early is
         // compared too.
@@ -406,7 +411,7 @@ impl History<'_> {
         let transaction =
             self.program.checked.transaction("t").expect("every generated program has it");
         let bounds = (Time::from_millis(1_000), seed_of(run), 1_000_000);
-        let outside = Outside { operations: Some(&operate), endorsed };
+        let outside = Outside { operations: Some(&operate), endorsed, answered: None };
         plain::run_with(&self.program.checked, transaction, arguments, state, bounds, outside)
     }
 }

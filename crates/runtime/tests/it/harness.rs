@@ -9,9 +9,9 @@ use mingle_lang::hir::{CollectionWrite, StoreId};
 use mingle_lang::plain::{self, Abort, FieldState, Outside, State};
 use mingle_lang::split::Mutation;
 use mingle_lang::{Program, check_with};
-use mingle_model::{FieldType, Float, Ref, Time, Type, Value};
-use mingle_runtime::{Call, Error, Runtime, Settings};
-use mingle_store::{BoxFuture, DataStore, World};
+use mingle_model::{FieldType, Float, LevelId, Name, Ref, Time, Type, Value};
+use mingle_runtime::{Call, Error, Given, Runtime, Settings};
+use mingle_store::{BoxFuture, Data, DataStore, World};
 
 use crate::model_store::ModelStore;
 
@@ -164,6 +164,7 @@ fn random_value(program: &Program, value_type: &mingle_model::Type, random: &mut
         Type::Float => Value::Float(Float(random.below(5) as f64 / 2.0)),
         Type::Time => Value::Time(Time::from_millis(random.below(5) as i64 * 500)),
         Type::Bytes => Value::Bytes(random.pick(&KEYS).as_bytes().into()),
+        Type::Rushed(_) => unreachable!("no field and no parameter is an answer"),
     }
 }
 
@@ -184,7 +185,7 @@ pub fn run_split(
     arguments: &[Value],
     state: &State,
     seed: u64,
-    mutation: Mutation,
+    (mutation, weaker_than): (Mutation, Option<LevelId>),
 ) -> (Result<Option<Value>, Error>, State) {
     let shared = Arc::new(Mutex::new(state.clone()));
     let stores: Vec<Arc<dyn DataStore>> = (0..program.checked.stores.len())
@@ -195,10 +196,51 @@ pub fn run_split(
     let world = QuickWorld::new(seed);
     let settings = Settings { steps_max: 100_000, ..Settings::default() };
     let runtime = Runtime::new(program.clone(), stores, world, settings).with_mutation(mutation);
+    let runtime = runtime.with_answers(given(program, seed, weaker_than));
     let call = Call::new("t", arguments.to_vec());
     let result = ready(runtime.call_in_place(&call)).map(|report| report.result);
     let after = shared.lock().expect("no test panics with this lock").clone();
     (result, after)
+}
+
+/// Returns the level of the answers of an object, the same in every run of a seed. An answer is late only
+/// if every `match` of the program has an arm for that.
+fn answered_level(program: &Program, seed: u64, store: StoreId, object: &Ref) -> Option<Name> {
+    let levels = &program.checked.levels;
+    let level = program.checked.level_of(store);
+    let mut random = Random::new(seed ^ u64::from(store.0) << 32);
+    let at = KEYS.iter().position(|key| *object.key() == Value::from(*key)).unwrap_or(0);
+    let number = (0..=at).map(|_| random.bits()).last().unwrap_or(0);
+    let answered = plain::answered_level(levels, level, number);
+    let may_be_late = seed.is_multiple_of(2);
+    answered.or_else(|| (!may_be_late).then(|| levels.name(level).clone()))
+}
+
+/// Returns the answers of a seed. Those of levels that are not at least `weaker_than` have other contents.
+fn given(program: &Arc<Program>, seed: u64, weaker_than: Option<LevelId>) -> Given {
+    let program = program.clone();
+    Arc::new(move |store, object, at, mut data| {
+        let levels = &program.checked.levels;
+        let name = match at {
+            Some(level) => levels.name(level).clone(),
+            None => answered_level(&program, seed, store, object)?,
+        };
+        let level = levels.find(&name).expect("it is a level of the program");
+        if weaker_than.is_some_and(|strong| !levels.is_at_least(level, strong)) {
+            data.iter_mut().for_each(change);
+        }
+        Some((name, data))
+    })
+}
+
+/// Changes the contents of an answer.
+fn change(data: &mut Data) {
+    match data {
+        Data::Register(Some(Value::Int(number))) => *number += 1,
+        Data::Counter(sum) => *sum += 1,
+        Data::Count(count) => *count += 1,
+        _ => {}
+    }
 }
 
 /// Performs the operations of generated programs.
@@ -259,7 +301,8 @@ pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     let mut random = Random::new(seed ^ 0xA5A5_A5A5);
     let state = random_state(&program, &mut random);
     let arguments = arguments(&mut random);
-    let (split, split_state) = run_split(&program, &arguments, &state, seed, mutation);
+    let (split, split_state) = run_split(&program, &arguments, &state, seed, (mutation, None));
+    let answered = |store: StoreId, object: &Ref| answered_level(&program, seed, store, object);
     let mut plain_state = state.clone();
     let transaction = program.checked.transaction("t").expect("every generated program has it");
     let plain = plain::run_with(
@@ -268,7 +311,7 @@ pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
         &arguments,
         &mut plain_state,
         (Time::from_millis(1_000), unique_seed(seed), 1_000_000),
-        Outside { operations: Some(&operate), ..Outside::default() },
+        Outside { operations: Some(&operate), answered: Some(&answered), ..Outside::default() },
     );
     let agree = match (&plain, &split) {
         (Ok(a), Ok(b)) => a == b,
@@ -321,8 +364,9 @@ pub fn interferes(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     };
     let mut varied = first.only(is_strong);
     varied.join(second.only(|kind| !is_strong(kind)));
-    let (one, one_after) = run_split(&program, &arguments, &first, seed, mutation);
-    let (other, other_after) = run_split(&program, &arguments, &varied, seed, mutation);
+    let (one, one_after) = run_split(&program, &arguments, &first, seed, (mutation, None));
+    let (other, other_after) =
+        run_split(&program, &arguments, &varied, seed, (mutation, Some(level)));
     for result in [&one, &other] {
         if let Err(Error::Incomplete { .. }) = result {
             return Verdict::Differed(format!("failed after its first commit: {result:?}"));

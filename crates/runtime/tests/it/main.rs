@@ -1,5 +1,6 @@
 //! Tests of splitting: split programs compute the same as the programs as written.
 
+mod answers;
 mod concurrent;
 mod embedded;
 mod endorsed;

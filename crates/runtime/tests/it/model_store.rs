@@ -38,6 +38,7 @@ impl ModelStore {
             may_lose_answers: false,
             floor_suffices: false,
             replicas: Vec::new(),
+            weaker_answers: Vec::new(),
             operations_per_round_trip: usize::MAX,
             round_trip: Duration::ZERO,
         };

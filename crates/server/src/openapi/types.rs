@@ -18,6 +18,25 @@ pub(super) fn schema(value_type: &Type) -> Json {
         Type::Struct(name) => reference(&escape_name(name)),
         Type::Ref(name) => reference(&key_name(name)),
         Type::List(inner) => json!({ "type": "array", "items": schema(inner) }),
+        Type::Rushed(inner) => json!({
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {
+                        "level": { "type": "string", "not": { "const": "late" } },
+                        "value": schema(inner),
+                    },
+                    "required": ["level", "value"],
+                    "additionalProperties": false,
+                },
+                {
+                    "type": "object",
+                    "properties": { "level": { "const": "late" } },
+                    "required": ["level"],
+                    "additionalProperties": false,
+                },
+            ],
+        }),
         Type::Option(inner) => {
             let present = match &**inner {
                 Type::Option(_) => json!({

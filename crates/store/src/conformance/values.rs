@@ -57,6 +57,7 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
             let some = odd_values(inner).into_iter().map(Value::some);
             some.chain([Value::NONE]).collect()
         }
+        Type::Rushed(_) => vec![Value::late()],
         Type::List(inner) => {
             let items = odd_values(inner);
             let singles = items.iter().map(|item| Value::list([item.clone()]));

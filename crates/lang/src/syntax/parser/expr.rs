@@ -188,7 +188,7 @@ impl Parser<'_> {
             height = self.height;
         }
         self.height = height;
-        Ok(expr)
+        self.policy_after(expr)
     }
 
     /// Reads the name after a dot. A method may have the name of a reserved word, for example `put`

@@ -310,12 +310,14 @@ impl Parser<'_> {
                 (name, self.type_expr()?)
             }
         };
+        let (policy, operation_policies) = self.field_policies()?;
         self.no_policy()?;
         self.column_rules();
         let default = if self.eat(Punct::Assign) { Some(self.expr()?) } else { None };
         self.no_policy()?;
         self.end_field("the field")?;
-        Ok(ObjectField { docs, name, field_type, default, span: self.since(start) })
+        let span = self.since(start);
+        Ok(ObjectField { docs, name, field_type, policy, operation_policies, default, span })
     }
 
     /// Passes over rules of columns, and reads `default` as `=`.
@@ -349,10 +351,8 @@ impl Parser<'_> {
     }
 
     fn no_policy(&mut self) -> Parse<()> {
-        for (word, what) in [("within", "`within …`"), ("by", "`by …`")] {
-            if self.is_word(word) {
-                return Err(self.mistake(Syntax::Reserved { what }));
-            }
+        if self.is_word("within") {
+            return Err(self.mistake(Syntax::Reserved { what: "`within …`" }));
         }
         Ok(())
     }

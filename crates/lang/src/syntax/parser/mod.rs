@@ -14,6 +14,7 @@ mod foreign_value;
 mod item;
 mod odd;
 mod operators;
+mod policy;
 mod recovery;
 mod skip;
 mod stmt;
@@ -190,6 +191,10 @@ impl Parser<'_> {
 
     fn text(&self) -> &str {
         self.source.token_text(self.at)
+    }
+
+    fn text_ahead(&self, ahead: u32) -> &str {
+        self.source.token_text(self.ahead(ahead))
     }
 
     fn here(&self) -> Span {
@@ -418,10 +423,10 @@ mod tests {
         let found = titles("transaction t(let: int, a b: int, c: list<int) { d = ; }");
         assert_eq!(found.len(), 4, "{found:?}");
         assert_eq!(
-            titles("object O in s { key k: int; a: int = 3 within 5%; b: int by 20ms = 3; }"),
+            titles("object O in s { key k: int; a: int = 3 within 5%; b: int within 5% = 3; }"),
             [
                 "`within …` is reserved for a later version of the language",
-                "`by …` is reserved for a later version of the language",
+                "`within …` is reserved for a later version of the language",
             ]
         );
     }

@@ -257,9 +257,11 @@ fn is_twice(source: &Source, at: u32) -> bool {
             _ => false,
         },
         TokenKind::Keyword(keyword) => keyword != Keyword::Some,
-        TokenKind::Int | TokenKind::Float | TokenKind::String | TokenKind::Bytes => {
-            source.token_text(before) == source.token_text(at)
-        }
+        TokenKind::Int
+        | TokenKind::Float
+        | TokenKind::Duration
+        | TokenKind::String
+        | TokenKind::Bytes => source.token_text(before) == source.token_text(at),
         TokenKind::Ident => {
             let text = source.token_text(at);
             let is_field = before.checked_sub(1).is_some_and(|before| {

@@ -212,6 +212,14 @@ impl Parser<'_> {
         let scrutinee = self.head()?;
         self.open_brace("the head of the `match`")?;
         let braces = self.open_braces.len();
+        if self.at_answer_arm() {
+            let Ok(arms) = self.answer_arms() else {
+                self.open_braces.truncate(braces - 1);
+                self.skip_braces();
+                return Ok(StmtKind::Error);
+            };
+            return Ok(StmtKind::MatchAnswer { scrutinee, arms });
+        }
         let Ok(Arms { some: some_arm, none: none_arm, some_first }) = self.arms() else {
             self.open_braces.truncate(braces - 1);
             self.skip_braces();
@@ -252,7 +260,7 @@ impl Parser<'_> {
         Ok(arms)
     }
 
-    fn arrow(&mut self) -> Parse<()> {
+    pub(super) fn arrow(&mut self) -> Parse<()> {
         if self.eat_instead(Punct::Arrow, Punct::FatArrow)
             || self.eat_instead(Punct::Colon, Punct::FatArrow)
         {
@@ -378,7 +386,7 @@ pub(super) fn starts_value(kind: TokenKind) -> bool {
         TokenKind::Punct(punct) => {
             matches!(punct, Punct::LeftParen | Punct::LeftBracket | Punct::Not | Punct::Minus)
         }
-        TokenKind::Bad(_) | TokenKind::End => false,
+        TokenKind::Duration | TokenKind::Bad(_) | TokenKind::End => false,
     }
 }
 

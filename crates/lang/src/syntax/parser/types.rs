@@ -49,6 +49,7 @@ impl Parser<'_> {
             "counter" => TypeKind::Counter,
             "decimal" => return Err(self.reserved_at(start, "`decimal`")),
             "option" | "list" | "set" | "log" | "map" => self.arguments_of(&word)?,
+            "rushed" if self.is(Punct::Less) => self.arguments_of(&word)?,
             _ => TypeKind::Named(name.name),
         };
         // If `>=` was split, its first half belongs to this type.
@@ -77,6 +78,7 @@ impl Parser<'_> {
             "list" => TypeKind::List(inner),
             "set" => TypeKind::Set(inner),
             "log" => TypeKind::Log(inner),
+            "rushed" => TypeKind::Rushed(inner),
             _ => {
                 self.expect_before(Punct::Comma, "the type of the key", |next| {
                     next == TokenKind::Ident

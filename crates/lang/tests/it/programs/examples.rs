@@ -16,6 +16,7 @@ fn examples_have_no_diagnostics_and_are_formatted() {
     assert_clean(example!("contest_strong"));
     assert_clean(example!("contest"));
     assert_clean(example!("ticket_shop"));
+    assert_clean(example!("tickets"));
     assert_clean(example!("cart"));
     assert_clean(example!("bank"));
     assert_clean(example!("shop_feed/shop"));

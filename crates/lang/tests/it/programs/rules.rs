@@ -55,6 +55,11 @@ fn statements() {
 }
 
 #[test]
+fn answers() {
+    page(include_str!("rules/answers.md"));
+}
+
+#[test]
 fn flow() {
     page(include_str!("rules/flow.md"));
 }

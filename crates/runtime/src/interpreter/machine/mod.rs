@@ -3,6 +3,7 @@
 //! It does no I/O. [`Machine::resume`] computes until it needs something of the store, and returns
 //! this need; the driver hands in the answers and resumes the machine.
 
+pub(crate) mod answer;
 mod read;
 mod refuse;
 mod slice;
@@ -23,6 +24,7 @@ use rustc_hash::FxHashMap;
 
 use crate::api::error::Error;
 use crate::api::settings::Settings;
+use crate::interpreter::machine::answer::{Answered, Asked};
 use crate::interpreter::machine::slice::{Slice, weight};
 use crate::interpreter::write_buffer::WriteBuffer;
 
@@ -79,6 +81,8 @@ pub struct Facts {
 pub enum Need {
     /// Answers to these reads, in one round trip, through [`Machine::supply`].
     Read(Vec<Read>),
+    /// The answer to a read with a policy, through [`Machine::supply_answer`].
+    Answer(Asked),
     /// These writes sent before the commit, in one round trip.
     Flush(Vec<Write>),
     /// A turn to compute: other tasks had none for a whole slice.
@@ -131,6 +135,8 @@ pub struct Machine<'a> {
     fetched: FxHashMap<Read, Data>,
     /// The reads whose answers are awaited.
     awaited: Vec<Read>,
+    /// The answer to the read with a policy that comes next.
+    answered: Option<Answered>,
     write_buffer: WriteBuffer,
     /// Commands that wait to be sent, so fetched data may be out of date.
     commands: Vec<Write>,
@@ -180,6 +186,7 @@ impl<'a> Machine<'a> {
             last_reads: &phase.last_reads,
             fetched: FxHashMap::default(),
             awaited: Vec::new(),
+            answered: None,
             write_buffer: WriteBuffer::default(),
             commands: Vec::new(),
             recorded: Recorded::new(plan),

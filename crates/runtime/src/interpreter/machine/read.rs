@@ -50,7 +50,7 @@ impl<'a> Machine<'a> {
         self.ask(requests)
     }
 
-    fn object(&self, read: &ReadSpec) -> Ref {
+    pub(super) fn object(&self, read: &ReadSpec) -> Ref {
         match read.object.as_ref().map(|object| self.value(object)) {
             Some(Value::Ref(object)) => object,
             other => panic!(
@@ -129,6 +129,9 @@ impl<'a> Machine<'a> {
         if let ReadKind::Query(operation) = &read.kind {
             return Ok(self.run_query(*operation, read, dsts[0]));
         }
+        if let Some(answering) = read.answering {
+            return self.answered_read(read, dsts, answering);
+        }
         let mut requests = Vec::new();
         if self.overlaid(read, dsts, &mut requests)? {
             return Ok(None);
@@ -155,7 +158,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Answers a read if all data is there; otherwise adds the missing requests.
-    fn overlaid(
+    pub(super) fn overlaid(
         &mut self,
         read: &ReadSpec,
         dsts: &[Slot],
@@ -236,7 +239,7 @@ impl<'a> Machine<'a> {
         self.slice.take_values(written);
     }
 
-    fn view(&self, object: &Ref, field: u16) -> FieldView<'_> {
+    pub(super) fn view(&self, object: &Ref, field: u16) -> FieldView<'_> {
         if self.mutation == Mutation::OverlayIgnored {
             return FieldView { writes: None, hidden: false };
         }
