@@ -106,11 +106,15 @@ impl Migration {
     }
 }
 
-/// A connection pool for opening a store, before there are transactions.
+/// The connections for opening a store, before there are transactions.
 pub(crate) struct Opening {
     config: PostgresConfig,
     schema: StoreSchema,
+    /// The pool of the store's transactions.
     pool: Arc<Pool>,
+    /// The connections with which opening looks at the catalog: such a look takes part in no serializability
+    /// conflict with stores that are opened at the same time.
+    looks: Arc<Pool>,
 }
 
 impl Postgres {
@@ -282,8 +286,10 @@ impl Opening {
             return Err(refuse("schema: the name is longer than 63 bytes".into()));
         }
         let connector = Connector::new(&config, Isolation::Serializable).map_err(refuse)?;
+        let looks = Connector::new(&config, Isolation::ReadCommitted).map_err(refuse)?;
+        let looks = Pool::new(looks, &config, world.clone());
         let pool = Pool::new(connector, &config, world);
-        Ok(Self { config, schema, pool })
+        Ok(Self { config, schema, pool, looks })
     }
 
     /// Returns host and port of its server.
@@ -300,7 +306,7 @@ impl Opening {
     /// Opens a connection to a server of a version that will do, and that takes writes.
     pub(crate) async fn lease(&self) -> Result<Lease, OpenError> {
         let store = self.schema.store.clone();
-        let lease = self.pool.lease().await;
+        let lease = self.looks.lease().await;
         let lease =
             lease.map_err(|reason| OpenError::Unavailable { store: store.clone(), reason })?;
         let sql = "SELECT current_setting('server_version_num')::bigint, pg_is_in_recovery()";
