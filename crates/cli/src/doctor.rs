@@ -25,7 +25,7 @@ pub struct Args {
     /// The program.
     file: String,
 
-    /// How to say what was found.
+    /// The form of the output.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 
