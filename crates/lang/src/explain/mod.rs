@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use crate::code::{Phase, Plan, Program};
-use crate::flat::{Kind, Slot, StmtId};
+use crate::flat::{Kind, Slot, Stmt, StmtId};
 use crate::ops::Op;
 use crate::split::Mode;
 use crate::split::tree::Node;
@@ -271,6 +271,8 @@ impl Explainer<'_> {
                             false
                         }
                         Kind::Require { .. } => true,
+                        // The head of the arm has said it.
+                        Kind::Local { op: Op::AnswerOf(_), .. } => false,
                         _ => self.is_assignment(*id) && last_source != Some(stmt.source),
                     };
                     if is_shown {
@@ -347,6 +349,25 @@ impl Explainer<'_> {
         stmt.dsts().iter().any(is_variable) && !is_step
     }
 
+    /// Returns the head of a branch that is an arm of a `match` over an answer.
+    fn arm(&self, stmt: &Stmt) -> Option<String> {
+        let Kind::If { condition, condition_span, .. } = &stmt.kind else { return None };
+        let condition = condition.slot()?;
+        let levels = self.plan.flat.statements.iter().find_map(|stmt| match &stmt.kind {
+            Kind::Local { dst, op: Op::IsOfLevel(levels), .. } if *dst == condition => Some(levels),
+            _ => None,
+        })?;
+        let answer = self.text(*condition_span);
+        let levels: Vec<&str> = levels.iter().map(|level| &**level).collect();
+        Some(match levels.split_last() {
+            Some((last, [])) => format!("if {answer} is answered at {last}"),
+            Some((last, others)) => {
+                format!("if {answer} is answered at {} or {last}", others.join(", "))
+            }
+            None => format!("if {answer} is answered"),
+        })
+    }
+
     /// Returns the head of a loop or branch, without its body.
     fn head(&self, id: StmtId) -> String {
         let stmt = self.plan.flat.get(id);
@@ -357,6 +378,9 @@ impl Explainer<'_> {
             // An operator one of whose operands contains a query.
             let is_some = if *is_option { " is some" } else { "" };
             return format!("if {}{is_some}", self.text(*condition_span));
+        }
+        if let Some(head) = self.arm(stmt) {
+            return head;
         }
         let inner = match &stmt.kind {
             Kind::If { condition_span, .. } | Kind::While { condition_span, .. } => *condition_span,

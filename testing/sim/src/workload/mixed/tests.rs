@@ -248,5 +248,5 @@ fn strong_stores_too_show_a_write_before_its_transaction_has_read_elsewhere() {
     let second = call(Kind::Both, 2, 33, &[(ACCOUNT, &[]), (SHELF, &[])]);
     let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["2"]), (other, &["1"]), (SHELF, &["2"])];
     let found = mixed(&history(vec![first, sees, misses, second], logs)).unwrap();
-    assert_eq!(found.get(exception(Told::LaterReads)), Some(&1), "{found:?}");
+    assert!(found.contains_key(exception(Told::LaterReads)), "{found:?}");
 }
