@@ -271,8 +271,6 @@ impl Explainer<'_> {
                             false
                         }
                         Kind::Require { .. } => true,
-                        // The head of the arm has said it.
-                        Kind::Local { op: Op::AnswerOf(_), .. } => false,
                         _ => self.is_assignment(*id) && last_source != Some(stmt.source),
                     };
                     if is_shown {
@@ -346,7 +344,9 @@ impl Explainer<'_> {
         let is_variable = |slot: &Slot| self.plan.flat.slots[slot.index()].name.is_some();
         // Copies that merge and carry variables between branches and rounds are not in the program.
         let is_step = matches!(&stmt.kind, Kind::Copy { dst, .. } if self.merged.contains(dst));
-        stmt.dsts().iter().any(is_variable) && !is_step
+        // The head of an arm says that its variable gets the answer.
+        let is_of_arm = matches!(&stmt.kind, Kind::Local { op: Op::AnswerOf(_), .. });
+        stmt.dsts().iter().any(is_variable) && !is_step && !is_of_arm
     }
 
     /// Returns the head of a branch that is an arm of a `match` over an answer.

@@ -106,12 +106,48 @@ fn grant(history: &History, demand: &Demand) -> Result<(BTreeMap<usize, Told>, V
             Verdict::Violated(found) => found,
             Verdict::Satisfied(_) | Verdict::Unknown(_) => return Ok((told, granted)),
         };
-        let Some((index, next)) = split(history, demand, &found, &told) else {
+        let next = split(history, demand, &found, &told);
+        let Some((index, next)) = next.or_else(|| on_the_way(history, demand, &found, &told))
+        else {
             return Err(broken(Verdict::Violated(found).to_string()));
         };
         told.insert(index, next);
         granted.push(next);
     }
+}
+
+/// Returns a transaction that a violation does not name, but without whose split it would be none, and its
+/// next presentation. A step of a violation may stand for a path of causality, and the anomaly may lie on
+/// that path.
+fn on_the_way(
+    history: &History,
+    demand: &Demand,
+    found: &Counterexample,
+    told: &BTreeMap<usize, Told>,
+) -> Option<(usize, Told)> {
+    let named = operations(history, found);
+    if named.iter().all(|index| is_isolated(&history.operations[*index])) {
+        return None;
+    }
+    let others = (0..history.operations.len()).filter(|index| !named.contains(index));
+    let others = others.filter(|index| history.operations[*index].call.visits().len() > 1);
+    let steps =
+        [Told::ReadsApart, Told::LaterReads].into_iter().filter(|next| *next <= demand.most);
+    let steps: Vec<Told> = steps.collect();
+    let all = others.flat_map(|index| steps.iter().map(move |next| (index, *next)));
+    let mut open = all.filter(|(index, next)| {
+        told.get(index).copied().unwrap_or_default() < *next
+            && has_use(&history.operations[*index], *next)
+    });
+    open.find(|(index, next)| {
+        let mut told = told.clone();
+        told.insert(*index, *next);
+        let Ok(whole) = Checked::new(told_as(history, demand, &told, None)) else { return false };
+        match check(&whole, demand.model) {
+            Verdict::Violated(other) => other.anomaly != found.anomaly,
+            Verdict::Satisfied(_) | Verdict::Unknown(_) => true,
+        }
+    })
 }
 
 /// Returns the transaction of a violation that may be split next, and its next presentation.

@@ -250,3 +250,29 @@ fn strong_stores_too_show_a_write_before_its_transaction_has_read_elsewhere() {
     let found = mixed(&history(vec![first, sees, misses, second], logs)).unwrap();
     assert!(found.contains_key(exception(Told::LaterReads)), "{found:?}");
 }
+
+#[test]
+fn an_anomaly_on_the_way_of_a_violation_is_found() {
+    let other = Object::Account(1);
+    let board = Object::Board(0);
+    // An order is met by the second transaction at the shop, after that has written the bank. A third one has
+    // read that account and goes to the wall before the order.
+    let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &[])]);
+    let order = Operation { ended: Duration::from_mins(1), ..order };
+    let second = call(Kind::Both, 2, 5, &[(other, &[]), (SHELF, &["1"])]);
+    let second = Operation { call: ClientCall { account: 1, ..second.call.clone() }, ..second };
+    let third = call(Kind::Order, 3, 6, &[(other, &["2"]), (Object::Shelf(1), &[])]);
+    let third =
+        Operation { call: ClientCall { account: 1, shelf: 1, ..third.call.clone() }, ..third };
+    let reader = call(Kind::ReadBoard, 4, 20, &[(board, &["3", "1"])]);
+    let logs: &[(Object, &[&str])] = &[
+        (ACCOUNT, &["1"]),
+        (other, &["2", "3"]),
+        (SHELF, &["1", "2"]),
+        (Object::Shelf(1), &["3"]),
+        (board, &["3", "1"]),
+        (INBOX, &["3", "1"]),
+    ];
+    let found = mixed(&history(vec![order, second, third, reader], logs)).unwrap();
+    assert!(found.contains_key(exception(Told::LaterReads)), "{found:?}");
+}
