@@ -262,9 +262,9 @@ fn an_anomaly_on_the_way_of_a_violation_is_found() {
     let second = call(Kind::Both, 2, 5, &[(other, &[]), (SHELF, &["1"])]);
     let second = Operation { call: ClientCall { account: 1, ..second.call.clone() }, ..second };
     let third = call(Kind::Order, 3, 6, &[(other, &["2"]), (Object::Shelf(1), &[])]);
-    let third =
-        Operation { call: ClientCall { account: 1, shelf: 1, ..third.call.clone() }, ..third };
-    let reader = call(Kind::ReadBoard, 4, 20, &[(board, &["3", "1"])]);
+    let own = ClientCall { account: 1, shelf: 1, ..third.call.clone() };
+    let third = Operation { client: 9, call: own, ..third };
+    let reader = Operation { client: 9, ..call(Kind::ReadBoard, 4, 20, &[(board, &["3", "1"])]) };
     let logs: &[(Object, &[&str])] = &[
         (ACCOUNT, &["1"]),
         (other, &["2", "3"]),
