@@ -179,13 +179,14 @@ impl Stores {
             let (over, mut left): (Vec<_>, Vec<_>) =
                 ids.partition(|id| self.is_through(store, *id));
             session.is_over(name, over);
-            self.look_for(store, &left);
             // A session that leans on two replicas of a store drops no more there.
             if let (true, Ok(own)) = (is_long && is_eventual, self.home_at([store], session)) {
                 let own = self.replica_at(store, own.as_ref());
-                left.retain(|id| self.cache().is_visible(store, own.as_ref(), *id));
-                session.lean(name, own.as_ref(), left);
+                let is_here = |id: &_| self.cache().is_visible(store, own.as_ref(), *id);
+                let here: Vec<_> = left.extract_if(.., |id| is_here(id)).collect();
+                session.lean(name, own.as_ref(), here);
             }
+            self.look_for(store, &left);
         }
         self.release(session);
     }
@@ -207,7 +208,11 @@ impl Stores {
             }
             let left: Vec<_> =
                 leans.last(name).into_iter().filter(|id| !is_everywhere(*id)).collect();
-            self.look_for_unless(store, &left, VisibilityCache::is_below_floor);
+            // As long as the session stays there, it is no hurry.
+            let own = self.replica_at(store, session.replica().as_ref());
+            if session.leans_on(name).iter().any(|replica| *replica != own) {
+                self.look_for_unless(store, &left, VisibilityCache::is_below_floor);
+            }
         }
     }
 
