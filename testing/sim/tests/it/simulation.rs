@@ -164,7 +164,7 @@ const FOUND: &[(&str, u64)] = &[
     ("LostMeansNotCommitted", 2),
     ("LostMeansCommitted", 1),
     ("NobodyHelps", 1),
-    ("SweepWithoutFence", 4109),
+    ("SweepWithoutFence", 10337),
     ("HelperLeavesHome", 9),
     ("NothingDeleted", 1),
     ("SessionDropsWorklist", 9),
