@@ -469,12 +469,10 @@ fn capabilities(config: &EmbeddedConfig, schema: &StoreSchema) -> Capabilities {
         may_lose_answers: config.folder.is_some(),
         floor_suffices: false,
         replicas: if is_serializable { Vec::new() } else { config.replicas.clone() },
-        weaker_answers: if schema.level == Level::Causal && config.replicas.len() > 1 {
-            // The replica of the session, in the state that it has.
-            vec![Level::Eventual]
-        } else {
-            Vec::new()
-        },
+        weaker_answers: Capabilities::weaker_than(
+            schema.level,
+            if is_serializable { 1 } else { config.replicas.len() },
+        ),
         operations_per_round_trip: usize::MAX,
         round_trip: Duration::ZERO,
     }

@@ -71,6 +71,14 @@ pub enum Mutant {
     /// A transaction that one replica of a store has is taken to be at all of them, and is not
     /// passed on (P4).
     ThroughAtOne,
+    /// A weaker answer is passed off as one of the store's own level.
+    WeakerCalledOwn,
+    /// A process that finishes a transaction asks again for answers that are pinned (P3).
+    AnswersAskedAgain,
+    /// An answer at the store's own level is not validated at the commit (P1).
+    AnswersUnchecked,
+    /// A session does not wait for the transactions that weaker answers have shown (P4).
+    WeakerRowsIgnored,
     /// A query does not ask for the rows of open transactions (P4).
     QueriesBlind,
     /// The data that a command may have changed gets no witness rows (P4).
@@ -84,7 +92,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 37] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -116,6 +124,10 @@ impl Mutant {
         Self::ReadersNotAwaited,
         Self::AbortIgnored,
         Self::ThroughAtOne,
+        Self::WeakerCalledOwn,
+        Self::AnswersAskedAgain,
+        Self::AnswersUnchecked,
+        Self::WeakerRowsIgnored,
         Self::QueriesBlind,
         Self::CommandsLeaveNoRows,
     ];

@@ -262,6 +262,25 @@ pub struct Capabilities {
     pub round_trip: Duration,
 }
 
+impl Capabilities {
+    /// Returns the weaker levels at which a store answers whose replicas each answer from the state that
+    /// they have: `eventual`, if it is stronger than that and has several replicas.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_model::Level;
+    /// use mingle_store::Capabilities;
+    ///
+    /// assert_eq!(Capabilities::weaker_than(Level::Causal, 3), [Level::Eventual]);
+    /// assert!(Capabilities::weaker_than(Level::Causal, 1).is_empty());
+    /// assert!(Capabilities::weaker_than(Level::Eventual, 3).is_empty());
+    /// ```
+    pub fn weaker_than(level: Level, replicas: usize) -> Vec<Level> {
+        if level == Level::Eventual || replicas < 2 { Vec::new() } else { vec![Level::Eventual] }
+    }
+}
+
 /// The replica and the history of the client for which a transaction begins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Session {

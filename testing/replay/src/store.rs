@@ -78,7 +78,7 @@ impl ReplayStore {
             may_lose_answers: false,
             floor_suffices: config.floor_suffices,
             replicas: config.replicas.clone(),
-            weaker_answers: Vec::new(),
+            weaker_answers: Capabilities::weaker_than(schema.level, config.replicas.len()),
             operations_per_round_trip: usize::MAX,
             round_trip: Duration::ZERO,
         };

@@ -115,7 +115,7 @@ impl GeoStore {
             may_lose_answers: true,
             floor_suffices: false,
             replicas: config.datacenters.clone(),
-            weaker_answers: Vec::new(),
+            weaker_answers: Capabilities::weaker_than(level, config.datacenters.len()),
             operations_per_round_trip: UPDATES_MAX,
             round_trip: Duration::ZERO,
         };
@@ -334,12 +334,10 @@ impl Shared {
         let dc = session.replica.as_ref().map_or_else(|| Ok(first()), |name| self.dc(name))?;
         if !self.has_stamps() {
             self.check_up(dc)?;
-            return Ok(GeoTransaction::new(
-                self,
-                dc,
-                Stamp::default(),
-                session.transaction.clone(),
-            ));
+            let none = Stamp::default();
+            let mut begun = GeoTransaction::new(self, dc, none, session.transaction.clone());
+            begun.is_weaker = session.level.is_some();
+            return Ok(begun);
         }
         let unknown = self.net.with(|inner| {
             let mut names = session.after.iter().map(|(name, _)| name);
@@ -351,7 +349,10 @@ impl Shared {
             return Err(self.core.refused(reason));
         }
         self.check_up(dc)?;
-        Ok(GeoTransaction::new(self, dc, session.after.clone(), session.transaction.clone()))
+        let after = session.after.clone();
+        let mut begun = GeoTransaction::new(self, dc, after, session.transaction.clone());
+        begun.is_weaker = session.level.is_some();
+        Ok(begun)
     }
 
     /// Checks that a data center serves. One that is coming up does not serve yet: as with one that
@@ -367,6 +368,17 @@ impl Shared {
     /// Returns a session of the core at a data center that has all of `after`; waits for that if
     /// necessary.
     pub async fn client(&self, dc: DcId, after: &Stamp) -> Result<Client, StoreError> {
+        self.client_of(dc, after, self.is_strong()).await
+    }
+
+    /// Does the same; only a strong transaction needs to reach the other data centers and to see all that
+    /// this one has acknowledged.
+    pub(super) async fn client_of(
+        &self,
+        dc: DcId,
+        after: &Stamp,
+        is_strong: bool,
+    ) -> Result<Client, StoreError> {
         let is_counted = self.config.datacenters.len() > 1;
         let (begin, seen) = (self.core.world.elapsed(), after);
         self.check_kept(seen)?;
@@ -391,7 +403,7 @@ impl Shared {
             self.net.with(Inner::stay_busy);
             self.core.world.sleep(ATTACH_STEP).await;
         };
-        if self.is_strong() {
+        if is_strong {
             self.check_quorum(dc)?;
             // Otherwise it would conflict with earlier commits of this data center.
             if !self.catch_up(dc, &self.last(dc), READY_WAIT_MAX).await {

@@ -42,7 +42,7 @@ pub(super) const TRIES_MAX: usize = 8;
 impl GeoTransaction {
     /// Notes an answer, to be compared on a newer snapshot.
     pub(super) fn note_given(&mut self, question: Question, answer: &(Data, u64)) {
-        if self.shared.is_strong() {
+        if self.is_strong() {
             let answer = self.own.is_empty().then(|| answer.clone());
             self.given.push((question, answer));
         }

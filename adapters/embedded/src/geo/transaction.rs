@@ -41,6 +41,9 @@ pub struct GeoTransaction {
     pub(super) uses: Uses,
     /// True if it is a part of a transaction over several stores, which begins and ends it.
     pub(super) is_part: bool,
+    /// True if it reads at a weaker level than the store's: it is not certified, and needs no other data
+    /// center.
+    pub(super) is_weaker: bool,
     /// Its questions, and their answers without its own writes where those are known.
     pub(super) given: Vec<(Question, Option<(Data, u64)>)>,
 }
@@ -59,8 +62,14 @@ impl GeoTransaction {
             seen: 0,
             uses: Uses::default(),
             is_part: false,
+            is_weaker: false,
             given: Vec::new(),
         }
+    }
+
+    /// True if it is certified.
+    pub(super) fn is_strong(&self) -> bool {
+        self.shared.is_strong() && !self.is_weaker
     }
 
     /// Takes the snapshot, unless that was done.
@@ -68,8 +77,9 @@ impl GeoTransaction {
         let client = match self.client.take() {
             Some(client) => client,
             None => {
-                let mut client = self.shared.client(self.dc, &self.after).await?;
-                if self.shared.is_strong() {
+                let is_strong = self.is_strong();
+                let mut client = self.shared.client_of(self.dc, &self.after, is_strong).await?;
+                if is_strong {
                     let begun = client.begin_strong();
                     begun.map_err(|trouble| self.shared.trouble(trouble, None))?;
                 }
@@ -156,7 +166,7 @@ impl GeoTransaction {
 
     /// Answers a query, which is strong: it sees all that any running data center has acknowledged.
     async fn query(&mut self, question: Question) -> Result<(Data, u64), StoreError> {
-        if self.shared.is_strong() {
+        if self.is_strong() {
             let answer = self.ask(question.clone()).await?;
             self.note_given(question, &answer);
             return Ok(answer);
@@ -355,11 +365,15 @@ impl GeoTransaction {
             let reason = "a part of a transaction over several stores cannot end alone";
             return Err(self.shared.core.refused(reason.into()));
         }
-        if self.shared.is_strong() {
+        if self.is_strong() {
             return self.certify(commit).await;
         }
         self.prepare(std::mem::take(&mut commit.writes))?;
         let shared = Arc::clone(&self.shared);
+        if self.is_weaker && !(self.flushed.is_empty() && commit.is_empty()) {
+            let reason = "a transaction at a weaker level than the store's only reads";
+            return Err(shared.core.refused(reason.into()));
+        }
         commit.writes = std::mem::take(&mut self.flushed);
         let fits = writing::check_size(&commit.writes);
         fits.map_err(|why| shared.core.refused(why))?;
@@ -447,7 +461,7 @@ impl Transaction for GeoTransaction {
         &'a mut self,
         reads: &'a [Read],
     ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        if self.shared.is_strong() && !self.is_part {
+        if self.is_strong() && !self.is_part {
             return Box::pin(self.answer_last(reads));
         }
         Box::pin(self.answers(reads))

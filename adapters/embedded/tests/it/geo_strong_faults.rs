@@ -124,6 +124,38 @@ fn with_too_few_errors_name_those_that_are_away_at_once() {
     assert_eq!(counted(&world, &store, "lima"), 2);
 }
 
+/// Reads the number at a weaker level, and ends the transaction with these writes.
+async fn weaker(store: &dyn DataStore, city: &str, writes: Vec<Write>) -> Result<Data, StoreError> {
+    let session = Session { level: Some(Level::Eventual), ..Session::at(city) };
+    let mut transaction = store.begin(&session).await?;
+    let mut answers = transaction.read(&[Read::Register(at("a", 0))]).await?;
+    transaction.commit(Commit { writes, ..Commit::default() }).await?;
+    Ok(answers.remove(0).data)
+}
+
+#[test]
+fn a_weaker_answer_needs_neither_a_majority_nor_a_round_trip() {
+    let world = TestWorld::new(3);
+    let store = open(&world, EmbeddedConfig::in_memory().with_geo(geo()));
+    assert_eq!(store.capabilities().weaker_answers, [Level::Eventual]);
+    assert_eq!(counted(&world, &store, "lima"), 1);
+    pass(&world, 2_000);
+    let one = Data::Register(Some(Value::Int(1)));
+    let begin = world.elapsed();
+    for city in CITIES {
+        assert_eq!(world.block_on(weaker(&*store, city, Vec::new())), Ok(one.clone()), "{city}");
+    }
+    let took = world.elapsed().saturating_sub(begin);
+    assert!(took < Duration::from_millis(20), "a round trip takes longer than {took:?}");
+    store.kill("oslo").expect("it is there");
+    store.kill("rome").expect("it is there");
+    world.block_on(count(&*store, "lima", None)).expect_err("there is no majority");
+    assert_eq!(world.block_on(weaker(&*store, "lima", Vec::new())), Ok(one));
+    let writes = vec![Write::Assign(at("a", 0), Value::Int(9))];
+    let error = world.block_on(weaker(&*store, "lima", writes)).expect_err("it writes");
+    assert!(error.to_string().contains("only reads"), "{error}");
+}
+
 #[test]
 fn who_is_cut_off_does_not_decide_and_learns_what_was_decided() {
     let (world, links) = (TestWorld::new(4), Arc::<Alone>::default());

@@ -89,7 +89,7 @@ impl ReplicatedPostgres {
             may_lose_answers: true,
             floor_suffices: false,
             replicas: names.clone(),
-            weaker_answers: Vec::new(),
+            weaker_answers: Capabilities::weaker_than(opening.schema.level, names.len()),
             operations_per_round_trip: READS_MAX,
             round_trip,
         };

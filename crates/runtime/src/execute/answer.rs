@@ -10,6 +10,10 @@
 //! | too slow | the weaker level at once; once a second also the own one, to notice that it is fast again |
 //! | any, and a tenth of the reads was sent twice | the weaker level alone |
 //!
+//! The questions of the attempt, such as whether the transactions are visible for which the session waits, are
+//! asked with the own level: its answer counts only if they are. A weaker answer promises nothing about them, so
+//! it does not wait.
+//!
 //! If the bound is over and the own level has not answered, its request goes on: the phase waits for
 //! it only if it needs its transaction later.
 
@@ -30,6 +34,7 @@ use crate::execute::lent::{Answers, Lent, Reading, read_all};
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::Machine;
 use crate::interpreter::machine::answer::{Answered, Asked};
+use crate::mutants::Mutant;
 use crate::observe::metrics;
 use crate::protocol::intent::PinnedAnswers;
 use crate::stores::Given;
@@ -37,6 +42,16 @@ use crate::stores::monitors::Place;
 
 /// The least time that a weaker answer gets before the bound is over, where nothing is known of it.
 const MARGIN: Duration = Duration::from_millis(1);
+
+/// The time after the bound for which a request at the own level goes on while its replica lags.
+const LAG_MAX: Duration = Duration::from_secs(1);
+
+/// The reply to a read with a policy.
+enum Reply {
+    Answer(Answered),
+    /// The attempt ends here.
+    Stop(Step),
+}
 
 /// The end of a race.
 enum Raced {
@@ -117,8 +132,10 @@ impl Executor {
                 (None, Some(asked)) => asked,
                 (stopped, _) => return Ok(stopped),
             };
-            let answer = self.answer((execution, index), &asked, pinned, visit, report).await?;
-            machine.supply_answer(answer);
+            match self.answer((execution, index), &asked, pinned, visit, report).await? {
+                Reply::Answer(answer) => machine.supply_answer(answer),
+                Reply::Stop(step) => return Ok(Some(step)),
+            }
         }
     }
 
@@ -130,17 +147,19 @@ impl Executor {
         pinned: Option<&PinnedAnswers>,
         visit: &mut Visit,
         report: &mut PhaseReport,
-    ) -> Result<Answered, Error> {
+    ) -> Result<Reply, Error> {
         let batch = visit.batch;
         visit.batch += 1;
-        if let Some(pinned) = pinned {
+        let mutant = self.stores.mutant;
+        if let Some(pinned) = pinned.filter(|_| mutant != Mutant::AnswersAskedAgain) {
             let data = pinned.answers.get(batch).cloned().unwrap_or_default();
-            return Answered::from_data(data).ok_or_else(|| {
+            return Answered::from_data(data).map(Reply::Answer).ok_or_else(|| {
                 Error::Unsupported("the pinned answers do not fit the program".to_owned())
             });
         }
         if let Some(given) = &self.stores.given {
-            return self.given_answer(execution, index, asked, given, visit).await;
+            let answer = self.given_answer(execution, index, asked, given, visit).await;
+            return answer.map(Reply::Answer);
         }
         let (weaker, mut race) = self.race(execution, asked, visit);
         report.round_trips += 1;
@@ -148,31 +167,55 @@ impl Executor {
         self.let_go(race, visit);
         let levels = &execution.call.program.checked.levels;
         let (level, answers) = match raced.map_err(Error::Store)? {
-            Raced::Own(open, answers) => {
-                if let Some(lent) = &visit.lent {
-                    lent.give_back(open);
-                }
-                (levels.name(asked.own).clone(), answers)
-            }
+            Raced::Own(open, answers) => match self.own_answers(open, answers, visit).await? {
+                Ok(answers) => (levels.name(asked.own).clone(), answers),
+                Err(step) => return Ok(Reply::Stop(step)),
+            },
             Raced::Weaker(answers) => {
-                (Name::from(weaker.map_or(Value::LATE, Level::name)), answers)
+                let level = Name::from(weaker.map_or(Value::LATE, Level::name));
+                let is_passed_off = mutant == Mutant::WeakerCalledOwn;
+                (if is_passed_off { levels.name(asked.own).clone() } else { level }, answers)
             }
             Raced::Late => (Name::from(Value::LATE), Vec::new()),
         };
         metrics::answered(&visit.name, &level);
+        let is_own = level == *levels.name(asked.own);
         let mut data = Vec::with_capacity(answers.len());
         for answer in answers {
             visit.version = visit.version.max(answer.version.0);
-            visit.rows.extend(answer.witnesses);
+            if is_own || mutant != Mutant::WeakerRowsIgnored {
+                visit.rows.extend(answer.witnesses);
+            }
             data.push(answer.data);
         }
-        let is_own = level == *levels.name(asked.own);
         let answered = match &*level {
             Value::LATE if data.is_empty() => Answered::Late,
             _ => Answered::Of { level, data },
         };
         keep(execution, index, asked, &answered, is_own, visit);
-        Ok(answered)
+        Ok(Reply::Answer(answered))
+    }
+
+    /// Takes the answers of the store's own level, after those to the questions of the attempt, which may stop
+    /// it.
+    async fn own_answers(
+        &self,
+        mut open: Box<dyn Transaction>,
+        mut answers: Vec<Answer>,
+        visit: &mut Visit,
+    ) -> Result<Result<Vec<Answer>, Step>, Error> {
+        let questions = std::mem::take(&mut visit.questions);
+        let own = answers.split_off(questions.len());
+        let stopped = self.judge(visit, &questions, answers, &mut *open).await?;
+        if let Some(lent) = &visit.lent
+            && self.stores.mutant != Mutant::AnswersUnchecked
+        {
+            lent.give_back(open);
+        }
+        if stopped.is_some() || visit.taken.is_some() || visit.is_fenced {
+            return Ok(Err(stopped.unwrap_or(Step::Again)));
+        }
+        Ok(Ok(own))
     }
 
     /// Answers a read as a test says.
@@ -218,24 +261,27 @@ impl Executor {
                 levels.find(level.name()).is_some_and(|level| levels.is_at_least(level, wanted))
             }),
         };
-        let ask_own = || {
+        let ask_own = |again: Option<Duration>| {
             let lent =
                 visit.lent.as_ref().expect("the transaction of a phase with policies is lent");
-            lent.ask(asked.reads.clone(), at_once)
+            let again = again.map(|until| (self.stores.world.clone(), until));
+            lent.ask(visit.questions.clone(), asked.reads.clone(), at_once, again)
         };
         let ask_weaker = |level| self.ask_weaker(execution, visit, level, asked.reads.clone());
         let mut race = Race::since(now);
         let Policy::By(bound) = asked.answering.policy else {
             match weaker {
                 Some(level) => race.weaker = Some((now, ask_weaker(level))),
-                None => race.own = Some(ask_own()),
+                None => race.own = Some(ask_own(None)),
             }
             return (weaker, race);
         };
         let bound = Duration::from_millis(bound);
         (race.until, race.is_hard) = (Some(now + bound), !asked.answering.must_come);
+        // Without a bound that ends the wait, the phase waits, and helps those for which it waits.
+        let again = (weaker.is_some() || race.is_hard).then_some(now + bound + LAG_MAX);
         let Some(level) = weaker else {
-            race.own = Some(ask_own());
+            race.own = Some(ask_own(again));
             return (None, race);
         };
         let monitors = &self.stores.monitors;
@@ -245,12 +291,12 @@ impl Executor {
             let lead = monitors.slowest(&place(true)).unwrap_or(bound / 2) + MARGIN;
             let send_at = now + bound.saturating_sub(lead);
             race.takes_weaker = false;
-            race.own = Some(ask_own());
+            race.own = Some(ask_own(again));
             race.weaker = Some((send_at, ask_weaker(level)));
         } else {
             race.weaker = Some((now, ask_weaker(level)));
             if monitors.probes(store, now) {
-                (race.own, race.is_probe) = (Some(ask_own()), true);
+                (race.own, race.is_probe) = (Some(ask_own(again)), true);
             }
         }
         (weaker, race)

@@ -52,7 +52,7 @@ use crate::execute::early_prefetch::alongside;
 use crate::execute::execution::Execution;
 use crate::execute::lent::Lent;
 use crate::execute::phase::Tries;
-use crate::execute::preflight::{Question, called_read};
+use crate::execute::preflight::{Question, called_read, invisible};
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::answer::Asked;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
@@ -436,7 +436,7 @@ impl Executor {
         answers: Vec<Answer>,
         transaction: &mut dyn Transaction,
     ) -> Result<Option<Step>, Error> {
-        let mut waits: Vec<(TransactionId, Awaited)> = Vec::new();
+        let waits = invisible(asked, &answers);
         let mut step = None;
         for ((_, asked), answer) in asked.iter().zip(answers) {
             let record = match answer.data {
@@ -457,14 +457,8 @@ impl Executor {
             let floor = record.as_deref().map_or(0, read_floor);
             let is_below = |id: Option<TransactionId>| id.is_some_and(|id| id.sequence <= floor);
             match asked {
-                Question::Witness(id, awaited) if record.is_none() => {
-                    waits.push((*id, awaited.clone()));
-                }
-                Question::Witness(id, _) => visit.satisfied.push(*id),
-                Question::Floor(id) if is_below(Some(*id)) => {
-                    waits.retain(|(waited, _)| waited != id);
-                    visit.satisfied.push(*id);
-                }
+                Question::Witness(id, _) if record.is_some() => visit.satisfied.push(*id),
+                Question::Floor(id) if is_below(Some(*id)) => visit.satisfied.push(*id),
                 Question::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
                 // After starting over, the call is answered from the record.
                 Question::Called if record.is_some() => step = Some(Step::StartOver),

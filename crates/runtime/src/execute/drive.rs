@@ -42,6 +42,17 @@ impl Visit {
         }
     }
 
+    /// At the end, drops the questions about awaited transactions, if all answers were of weaker levels and nothing is
+    /// written: these answers promise nothing about them.
+    fn drop_waits(&mut self, need: &Need) {
+        let is_weaker = self.lent.as_ref().is_some_and(|lent| !lent.is_used());
+        if is_weaker && self.leaves_nothing && matches!(need, Need::Done) {
+            let is_wait =
+                |asked: &Question| matches!(asked, Question::Witness(..) | Question::Floor(_));
+            self.questions.retain(|(_, asked)| !is_wait(asked));
+        }
+    }
+
     /// True if the store may end its transaction with the last reads of the phase: nothing is
     /// written there, and no answer leads to more reads.
     fn ends_with_reads(&self) -> bool {
@@ -99,6 +110,7 @@ impl Executor {
                 let all = Read::Witnesses { from: FIRST, limit: usize::MAX };
                 visit.questions.push((all, Question::OpenRows));
             }
+            visit.drop_waits(&need);
             let mut answers = Vec::new();
             if !reads.is_empty() || !visit.questions.is_empty() {
                 let is_last = match need {

@@ -5,11 +5,19 @@
 //! waits for the request; if not, the next use begins another transaction.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use mingle_model::{Stamp, Version};
 use mingle_store::{
     Answer, BoxFuture, Commit, Committed, DataStore, Read, Session as StoreSession, StoreError,
-    Transaction, Write,
+    Transaction, World, Write,
 };
+
+use crate::execute::preflight::{Question, invisible};
+
+/// The pauses between two requests to a replica that lags: each is twice as long as the one before.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 /// The answers of a store.
 pub(crate) type Answers = Result<Vec<Answer>, StoreError>;
@@ -85,16 +93,45 @@ impl Lent {
         None
     }
 
-    /// Asks at the store's own level.
-    pub(crate) fn ask(&self, reads: Vec<Read>, at_once: usize) -> Reading {
+    /// True if the phase rests on the transaction.
+    pub(crate) fn is_used(&self) -> bool {
+        self.held().is_used
+    }
+
+    /// Asks the questions of an attempt and these reads at the store's own level. If the replica lacks data
+    /// that the session has seen, both are asked again in another transaction, up to a time by the clock
+    /// of `again`.
+    pub(crate) fn ask(
+        &self,
+        questions: Vec<(Read, Question)>,
+        reads: Vec<Read>,
+        at_once: usize,
+        again: Option<(Arc<dyn World>, Duration)>,
+    ) -> Reading {
         let lent = self.clone();
         Box::pin(async move {
-            let mut open = match lent.take().await {
-                Ok(open) => open,
-                Err(error) => return (None, Err(error)),
-            };
-            let answers = read_all(&mut *open, &reads, at_once).await;
-            (Some(open), answers)
+            let all: Vec<Read> =
+                questions.iter().map(|(read, _)| read).chain(&reads).cloned().collect();
+            let mut pause = PAUSE_MIN;
+            loop {
+                let mut open = match lent.take().await {
+                    Ok(open) => open,
+                    Err(error) => return (None, Err(error)),
+                };
+                let answers = read_all(&mut *open, &all, at_once).await;
+                let lags = match &answers {
+                    Ok(found) => !invisible(&questions, found).is_empty(),
+                    Err(error) => matches!(error, StoreError::Behind { .. }),
+                };
+                match &again {
+                    Some((world, until)) if lags && world.elapsed() < *until => {
+                        drop(open);
+                        world.sleep(pause).await;
+                        pause = (pause * 2).min(PAUSE_MAX);
+                    }
+                    _ => return (Some(open), answers),
+                }
+            }
         })
     }
 }
@@ -144,6 +181,13 @@ impl Transaction for Lent {
         self: Box<Self>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        Box::pin(async move { self.take().await?.commit(commit).await })
+        Box::pin(async move {
+            if commit.is_empty() && !self.is_used() {
+                // All answers were weaker ones: nothing rests on the store's own level, which may have to be
+                // waited for.
+                return Ok(Committed { version: Version(0), stamp: Stamp::default() });
+            }
+            self.take().await?.commit(commit).await
+        })
     }
 }

@@ -1,7 +1,8 @@
 //! The questions of an attempt to its store besides the reads of its phase.
 
 use mingle_model::TransactionId;
-use mingle_store::{Data, Read, RecordKey, RecordKind};
+use mingle_store::record::read_floor;
+use mingle_store::{Answer, Data, Read, RecordKey, RecordKind};
 
 use crate::execute::Executor;
 use crate::execute::execution::Execution;
@@ -10,6 +11,7 @@ use crate::mutants::Mutant;
 use crate::protocol::wait_set::Awaited;
 
 /// A question of an attempt to its store besides the reads of its phase.
+#[derive(Clone)]
 pub(crate) enum Question {
     /// Is the commit witness of an awaited transaction visible?
     Witness(TransactionId, Awaited),
@@ -28,6 +30,27 @@ pub(crate) enum Question {
     Endorsed(Data),
     /// The witness rows of the whole store, for a query.
     OpenRows,
+}
+
+/// Returns the awaited transactions that the answers to an attempt's questions do not show.
+pub(crate) fn invisible(
+    asked: &[(Read, Question)],
+    answers: &[Answer],
+) -> Vec<(TransactionId, Awaited)> {
+    let mut waits: Vec<(TransactionId, Awaited)> = Vec::new();
+    for ((_, asked), answer) in asked.iter().zip(answers) {
+        let Data::Record(record) = &answer.data else { continue };
+        match asked {
+            Question::Witness(id, awaited) if record.is_none() => {
+                waits.push((*id, awaited.clone()));
+            }
+            Question::Floor(id) if id.sequence <= record.as_deref().map_or(0, read_floor) => {
+                waits.retain(|(waited, _)| waited != id);
+            }
+            _ => {}
+        }
+    }
+    waits
 }
 
 impl Executor {

@@ -4,7 +4,7 @@
 //! delay of its own. So an answer shows where it comes from, and two checkers that know nothing of the
 //! race judge every answer: its level is honest, and it comes within the bound.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ struct TwoLevels {
     weaker: Arc<dyn DataStore>,
     capabilities: Capabilities,
     world: Arc<TestWorld>,
+    /// True if its own level lags: it has not seen what the session has.
+    is_behind: Arc<AtomicBool>,
     /// The delays of reads, in milliseconds: at its own level, and at the weaker one.
     delays: Arc<[AtomicU64; 2]>,
     /// The numbers of reads at each.
@@ -62,6 +64,11 @@ struct Delayed {
     inner: Box<dyn Transaction>,
     world: Arc<TestWorld>,
     delay: Duration,
+    is_behind: bool,
+}
+
+fn behind() -> StoreError {
+    StoreError::Behind { store: "shop".into(), replica: "r1".into() }
 }
 
 impl DataStore for TwoLevels {
@@ -79,7 +86,8 @@ impl DataStore for TwoLevels {
             let inner = inner.begin(session).await?;
             self.reads[at].fetch_add(1, Ordering::Relaxed);
             let delay = Duration::from_millis(self.delays[at].load(Ordering::Relaxed));
-            let delayed = Delayed { inner, world: self.world.clone(), delay };
+            let is_behind = at == 0 && self.is_behind.load(Ordering::Relaxed);
+            let delayed = Delayed { inner, world: self.world.clone(), delay, is_behind };
             Ok(Box::new(delayed) as Box<dyn Transaction>)
         })
     }
@@ -93,7 +101,7 @@ impl Transaction for Delayed {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
         Box::pin(async {
             self.world.sleep(self.delay).await;
-            self.inner.read(reads).await
+            if self.is_behind { Err(behind()) } else { self.inner.read(reads).await }
         })
     }
 
@@ -105,13 +113,14 @@ impl Transaction for Delayed {
         self: Box<Self>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        self.inner.commit(commit)
+        if self.is_behind { Box::pin(async { Err(behind()) }) } else { self.inner.commit(commit) }
     }
 }
 
 struct Shop {
     world: Arc<TestWorld>,
     runtime: Arc<Runtime>,
+    is_behind: Arc<AtomicBool>,
     delays: Arc<[AtomicU64; 2]>,
     reads: Arc<[AtomicU64; 2]>,
 }
@@ -140,17 +149,19 @@ impl Shop {
             Capabilities { weaker_answers: vec![Level::Eventual], ..own.capabilities().clone() };
         let delays: Arc<[AtomicU64; 2]> = Arc::new([delays.0.into(), delays.1.into()]);
         let reads: Arc<[AtomicU64; 2]> = Arc::default();
+        let is_behind: Arc<AtomicBool> = Arc::default();
         let store = TwoLevels {
             own,
             weaker,
             capabilities,
             world: world.clone(),
+            is_behind: is_behind.clone(),
             delays: delays.clone(),
             reads: reads.clone(),
         };
         let runtime =
             Runtime::new(program, vec![Arc::new(store)], world.clone(), Settings::default());
-        Self { world, runtime, delays, reads }
+        Self { world, runtime, is_behind, delays, reads }
     }
 
     /// Returns the result of a call, and how long it took.
@@ -203,6 +214,26 @@ fn the_weaker_answer_comes_at_the_bound_at_first_and_at_once_later() {
     assert_eq!(shop.view(), ("eventual".to_owned(), 20 * MS));
     let took: Vec<Duration> = (0..20).map(|_| shop.view().1).collect();
     assert!(took[10..].iter().all(|took| *took == 2 * MS), "{took:?}");
+}
+
+/// A session whose replica lags is the first that needs a weaker answer.
+#[test]
+fn a_weaker_answer_does_not_wait_for_an_own_level_that_lags() {
+    let shop = Shop::new((1, 2));
+    shop.is_behind.store(true, Ordering::Relaxed);
+    assert_eq!(shop.view(), ("eventual".to_owned(), 20 * MS));
+    let took: Vec<Duration> = (0..20).map(|_| shop.view().1).collect();
+    assert!(took[10..].iter().all(|took| *took == 2 * MS), "{took:?}");
+    let (answer, took) = shop.call("weak");
+    assert_eq!((answer, took), (Value::Int(WEAKER), 2 * MS));
+    shop.is_behind.store(false, Ordering::Relaxed);
+    let levels: Vec<String> = (0..60)
+        .map(|_| {
+            shop.world.block_on(shop.world.sleep(500 * MS));
+            shop.view().0
+        })
+        .collect();
+    assert!(levels[50..].iter().all(|level| level == "linearizable"), "{levels:?}");
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub(super) const CAUSAL_TESTS: &[(&str, super::Test)] = &[
     ("a_session_that_moves_waits_for_what_it_has_seen", |bench| {
         Box::pin(a_session_that_moves_waits_for_what_it_has_seen(bench))
     }),
+    ("a_weaker_answer_does_not_wait_for_what_its_session_has_seen", |bench| {
+        Box::pin(a_weaker_answer_does_not_wait_for_what_its_session_has_seen(bench))
+    }),
     ("a_stamp_is_that_of_the_snapshot_or_of_the_commit", |bench| {
         Box::pin(a_stamp_is_that_of_the_snapshot_or_of_the_commit(bench))
     }),
@@ -86,6 +89,41 @@ async fn a_session_that_moves_waits_for_what_it_has_seen(bench: &Bench<'_>) -> C
         let stamp = open.commit(Commit::default()).await?.stamp;
         ensure!(stamp.covers(&after), "{stamp:?} does not cover {after:?}");
     }
+    Ok(())
+}
+
+/// A weaker answer comes from the replica as it is: old at first, new after delivery, and in each case from
+/// values that were written.
+async fn a_weaker_answer_does_not_wait_for_what_its_session_has_seen(bench: &Bench<'_>) -> Checked {
+    let offered = &bench.store.capabilities().weaker_answers;
+    let own = bench.store.capabilities().level;
+    ensure!(!offered.contains(&own), "{own} is its own level, not a weaker one");
+    ensure!(offered.is_sorted(), "{offered:?} are not strongest first");
+    bench.write_at(0, assign(1)).await?;
+    bench.deliver().await;
+    let after = bench.write_at(0, assign(2)).await?.stamp;
+    for level in offered {
+        let mut found = Vec::new();
+        for replica in 0..bench.replicas().len() {
+            let session = Session { level: Some(*level), ..bench.session(replica) };
+            let mut open = bench.store.begin(&session).await?;
+            found.push(get(&mut open, read()[0].clone()).await?);
+            open.commit(Commit::default()).await?;
+        }
+        ensure_eq!(found[0], number(2), "at {level} where it was written");
+        for found in &found[1..] {
+            ensure_eq!(*found, number(1), "at {level} where it is on its way");
+        }
+    }
+    bench.deliver().await;
+    for level in offered {
+        let session = Session { level: Some(*level), ..bench.session(1) };
+        let mut open = bench.store.begin(&session).await?;
+        ensure_eq!(get(&mut open, read()[0].clone()).await?, number(2), "after delivery");
+    }
+    let session = Session { after, ..bench.session(1) };
+    let mut open = bench.store.begin(&session).await?;
+    ensure_eq!(get(&mut open, read()[0].clone()).await?, number(2), "at its own level");
     Ok(())
 }
 

@@ -66,6 +66,16 @@ pub enum Kind {
     Wipe,
     /// Reads an object that others delete at a causal store.
     ReadSheet,
+    /// Reads one store with a bound.
+    Glance,
+    /// Reads another store with a bound after which the first answer counts.
+    Peek,
+    /// Reads a strong store, and a causal one at a weaker level.
+    Skim,
+    /// Reads by a bound in the middle of three stores, and writes which answer came.
+    Rush,
+    /// Reads by a bound at the second of four stores, a strong one, and writes which answer came.
+    Hurry,
 }
 
 /// The stores of the simulated program, in the order in which transactions visit them.
@@ -221,6 +231,13 @@ pub struct Visit {
     pub writes: Vec<Object>,
 }
 
+impl Visit {
+    fn of(object: Object, reads: bool, writes: bool) -> Self {
+        let writes = if writes { vec![object] } else { Vec::new() };
+        Self { store: object.store(), reads: reads.then_some(object), writes }
+    }
+}
+
 impl ClientCall {
     /// Draws a call. `objects` is the number of objects of each kind in use: fewer objects give
     /// more conflicts.
@@ -259,18 +276,9 @@ impl ClientCall {
         let ledger = Object::Ledger(self.account);
         let pad = Object::Pad(self.shelf);
         let sheet = Object::Sheet(self.board);
-        let read = |object: Object| Visit {
-            store: object.store(),
-            reads: Some(object),
-            writes: Vec::new(),
-        };
-        let write =
-            |object: Object| Visit { store: object.store(), reads: None, writes: vec![object] };
-        let update = |object: Object| Visit {
-            store: object.store(),
-            reads: Some(object),
-            writes: vec![object],
-        };
+        let read = |object| Visit::of(object, true, false);
+        let write = |object| Visit::of(object, false, true);
+        let update = |object| Visit::of(object, true, true);
         match self.kind {
             Kind::Deposit => vec![update(account)],
             Kind::Credit => vec![write(account)],
@@ -308,6 +316,21 @@ impl ClientCall {
             }
             Kind::Wipe => vec![write(account), read(sheet), write(inbox)],
             Kind::ReadSheet => vec![read(account), read(sheet)],
+            Kind::Glance => vec![read(board)],
+            Kind::Peek => vec![read(inbox)],
+            // The weaker answer shows no log as the store has it: `answers` judges it.
+            Kind::Skim => vec![read(account), Visit { reads: None, ..read(board) }],
+            Kind::Rush => vec![write(account), write(board), write(inbox)],
+            Kind::Hurry => vec![write(account), write(shelf), write(board), write(inbox)],
+        }
+    }
+
+    /// Returns the object whose log it reads with a policy.
+    pub fn asked(&self) -> Option<Object> {
+        match self.kind {
+            Kind::Glance | Kind::Skim => Some(Object::Board(self.board)),
+            Kind::Peek => Some(Object::Inbox(self.inbox)),
+            _ => None,
         }
     }
 
@@ -354,6 +377,11 @@ impl ClientCall {
             Kind::Scribble => "scribble",
             Kind::Wipe => "wipe",
             Kind::ReadSheet => "read_sheet",
+            Kind::Glance => "glance",
+            Kind::Peek => "peek",
+            Kind::Skim => "skim",
+            Kind::Rush => "rush",
+            Kind::Hurry => "hurry",
         }
     }
 
@@ -380,13 +408,14 @@ impl ClientCall {
             Kind::Note => vec![inbox, tag],
             Kind::Pin => vec![board, tag],
             Kind::Transfer | Kind::Announce => vec![account, inbox, tag],
-            Kind::Send | Kind::Post => vec![account, board, inbox, tag],
-            Kind::Order | Kind::Vouch => vec![account, shelf, board, inbox, tag],
+            Kind::Send | Kind::Post | Kind::Rush => vec![account, board, inbox, tag],
+            Kind::Order | Kind::Vouch | Kind::Hurry => vec![account, shelf, board, inbox, tag],
             Kind::Swap => vec![board, inbox, tag],
             Kind::Look => vec![account, shelf, board, inbox],
             Kind::ReadAccount => vec![account],
-            Kind::ReadBoard => vec![board],
-            Kind::ReadInbox => vec![inbox],
+            Kind::ReadBoard | Kind::Glance => vec![board],
+            Kind::ReadInbox | Kind::Peek => vec![inbox],
+            Kind::Skim => vec![account, board],
             Kind::Both | Kind::BankToShop | Kind::ShopToBank => vec![account, shelf, tag],
             Kind::Claim => {
                 let slot = Value::Ref(Object::Slot(self.account).to_ref());
@@ -407,7 +436,7 @@ impl ClientCall {
 
     /// True if it leaves the same mark at wall and feed.
     pub fn marks(&self) -> bool {
-        matches!(self.kind, Kind::Order | Kind::Post)
+        matches!(self.kind, Kind::Order | Kind::Post | Kind::Rush | Kind::Hurry)
     }
 }
 

@@ -264,7 +264,7 @@ mod tests {
             call,
             began: Duration::ZERO,
             ended: Duration::ZERO,
-            end: End::Done { seen, mark: 0, has_rest: false, visits },
+            end: End::Done { seen, weaker: None, mark: 0, has_rest: false, visits },
             after: after.to_vec(),
             again: None,
         }

@@ -3,7 +3,7 @@
 //! One seed in seven has repeated keyed calls, another program after a restart, eventual stores in
 //! the middle of the order, and transactions that the mixes do not have. Another one in seven has
 //! commands, queries and deletes, replicas that lag, and processes that die while their links are
-//! slow or cut.
+//! slow or cut. A third one in seven has reads with policies, while replicas lag.
 //!
 //! A separate generator draws them for these seeds only, so all other seeds stay unchanged,
 //! including those that found planted faults.
@@ -23,6 +23,9 @@ const EVERY: (u64, u64) = (7, 5);
 
 /// The same for seeds with operations, deletes and troubled links.
 const OPERATIONS_EVERY: (u64, u64) = (7, 3);
+
+/// The same for seeds with reads that have policies.
+const ANSWERS_EVERY: (u64, u64) = (7, 6);
 
 /// The time within which the additional calls happen.
 const BUSY: Duration = Duration::from_secs(18);
@@ -60,6 +63,22 @@ const OPERATIONS_MIX: &[Kind] = &[
     Kind::Look,
 ];
 
+/// The transactions whose reads have policies, and some that meet them.
+const ANSWERS_MIX: &[Kind] = &[
+    Kind::Glance,
+    Kind::Glance,
+    Kind::Peek,
+    Kind::Skim,
+    Kind::Rush,
+    Kind::Rush,
+    Kind::Hurry,
+    Kind::Hurry,
+    Kind::Order,
+    Kind::Send,
+    Kind::Look,
+    Kind::ReadInbox,
+];
+
 /// The extras of a setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
@@ -69,6 +88,8 @@ pub struct Extras {
     pub has_eventual_wall: bool,
     /// True if the program has operations and deletes.
     pub has_operations: bool,
+    /// True if the program has reads with policies.
+    pub has_answers: bool,
 }
 
 /// Adds the extras of a seed, if it has any.
@@ -83,6 +104,13 @@ pub fn add(seed: u64, setup: &mut Setup, events: &mut Vec<Event<ClientCall>>) {
         let calls = 8 + random.below(24);
         add_calls(&mut random, OPERATIONS_MIX, calls, setup, events);
         add_deaths(&mut random, setup, events);
+        add_laggard(&mut random, setup, events);
+    }
+    if is_one(ANSWERS_EVERY) {
+        let mut random = Random::new(seed ^ 0x0061_6e73_7765_7273);
+        setup.extras.has_answers = true;
+        let calls = 8 + random.below(24);
+        add_calls(&mut random, ANSWERS_MIX, calls, setup, events);
         add_laggard(&mut random, setup, events);
     }
 }
@@ -166,7 +194,7 @@ fn add_keyed(seed: u64, setup: &mut Setup, events: &mut Vec<Event<ClientCall>>) 
     setup.extras = Extras {
         changes_program: random.one_in(2),
         has_eventual_wall: setup.is_eventual && !random.one_in(3),
-        has_operations: false,
+        ..Extras::default()
     };
     add_calls(&mut random, MIX, 8, setup, events);
     for event in events {

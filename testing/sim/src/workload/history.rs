@@ -15,7 +15,9 @@ pub enum End {
     Done {
         /// The logs that it read.
         seen: Vec<(Object, Vec<String>)>,
-        /// The mark that it read in the middle.
+        /// A log as a weaker answer showed it.
+        weaker: Option<(Object, Vec<String>)>,
+        /// The mark that it read in the middle, or the level of its answer: see `answers.mingle`.
         mark: i64,
         /// True if the caller did not wait for the remaining stores.
         has_rest: bool,
@@ -118,25 +120,36 @@ impl History {
 
 /// Returns the end of a call that gave a result.
 pub fn done(call: &ClientCall, result: Option<&Value>, phases: usize, has_rest: bool) -> End {
-    let mut seen = Vec::new();
+    let (mut seen, mut weaker) = (Vec::new(), None);
     let mut mark = 0;
     if let Some(Value::Struct(fields)) = result {
-        let visits = call.visits();
-        for visit in visits.iter().take(phases) {
-            let Some(object) = visit.reads else { continue };
-            let place = match visit.store {
+        mark = fields[4].as_int().unwrap_or_default();
+        let is_answer = |object: Object| mark < 0 && call.asked() == Some(object);
+        let entries = |object: Object| -> Vec<String> {
+            let place = match object.store() {
                 Store::Bank => 0,
                 Store::Shop => 1,
                 Store::Wall => 2,
                 Store::Feed => 3,
             };
-            let entries = fields[place].as_list().map(|list| list.iter().map(text).collect());
-            seen.push((object, entries.unwrap_or_default()));
-        }
-        mark = fields[4].as_int().unwrap_or_default();
+            fields[place].as_list().map(|list| list.iter().map(text).collect()).unwrap_or_default()
+        };
+        let visits = call.visits();
+        let read = visits.iter().take(phases).filter_map(|visit| visit.reads);
+        seen.extend(read.filter(|object| !is_answer(*object)).map(|o| (o, entries(o))));
+        let has_answer = |object: &Object| {
+            mark == WEAKER && visits.iter().take(phases).any(|visit| visit.store == object.store())
+        };
+        weaker = call.asked().filter(has_answer).map(|object| (object, entries(object)));
     }
-    End::Done { seen, mark, has_rest, visits: phases }
+    End::Done { seen, weaker, mark, has_rest, visits: phases }
 }
+
+/// The mark of an answer at a weaker level than the store's own.
+pub const WEAKER: i64 = -1;
+
+/// The mark of an answer that did not come in time.
+pub const LATE: i64 = -2;
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()

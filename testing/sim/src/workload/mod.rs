@@ -9,11 +9,12 @@
 //! - [`live`]: the same clients in real time, over real servers;
 //! - [`history`]: the clients' observations and the final contents;
 //! - [`outage`]: a minute without one replica or store, under a steady load;
-//! - [`promises`]: the checks of a history; `visibility` is the largest of them, and [`deletes`]
-//!   judges objects that are deleted;
+//! - [`promises`]: the checks of a history; `visibility` is the largest of them, [`deletes`] judges
+//!   objects that are deleted, and [`answers`] judges answers to reads with policies;
 //! - [`checked`]: the history as register histories for `mingle-checker`; [`mixed`]: the check of
 //!   all stores together.
 
+pub mod answers;
 pub mod calls;
 pub mod checked;
 mod clients;
@@ -65,6 +66,7 @@ pub fn judge(plan: &Plan, flaw: Flaw) -> Result<Verdict, Broken> {
     covered.extend(mixed::mixed(&ran.history)?);
     covered.extend(extras::counts(plan));
     covered.extend(deletes::counts(&ran.history));
+    covered.extend(answers::counts(&ran.history));
     let done = ran.history.operations.iter().filter(|operation| operation.end.is_done());
     let transactions = done.count() as u64;
     Ok(Verdict { digest: ran.digest, covered, transactions })

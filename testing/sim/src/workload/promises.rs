@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mingle::Error;
 
+use super::answers::answers;
 use super::calls::{Kind, Object, PLACES};
 use super::deletes::sheets;
 use super::history::{Again, End, History, Operation};
@@ -32,6 +33,7 @@ pub fn check(history: &History, patience: Duration) -> Result<(), Broken> {
     converged(history)?;
     all_or_nothing(history)?;
     marks(history)?;
+    answers(history)?;
     serial(history)?;
     seen_from_then_on(history)?;
     isolated(history)?;
@@ -163,7 +165,8 @@ fn marks(history: &History) -> Result<(), Broken> {
         let board = at(Object::Board(operation.call.board));
         let inbox = at(Object::Inbox(operation.call.inbox));
         let mut found = vec![board, inbox];
-        if operation.call.kind == Kind::Order {
+        let is_answered = board.is_some_and(|mark| mark >= 0);
+        if operation.call.kind == Kind::Order || operation.call.kind == Kind::Hurry && is_answered {
             let log = history.log(Object::Shelf(operation.call.shelf));
             found.push(log.iter().position(|entry| *entry == tag).map(|at| at as i64));
         }
@@ -337,8 +340,12 @@ pub fn counts(history: &History) -> BTreeMap<String, u64> {
             Some(Again::Late) => count("keyed call, made again without a first answer".into()),
             Some(Again::Otherwise(_)) | None => {}
         }
-        if matches!(operation.end, End::Done { .. }) {
+        if let End::Done { mark, has_rest, .. } = &operation.end {
             count(format!("{:?}", operation.call.kind));
+            let answer = super::answers::kind(&operation.call, *mark);
+            if let Some(answer) = answer.filter(|_| !has_rest) {
+                count(answer.into());
+            }
         }
     }
     counts

@@ -27,6 +27,9 @@ pub const PROGRAM: &str = include_str!("program.mingle");
 /// The part of the program with operations and deletes.
 const OPERATIONS: &str = include_str!("operations.mingle");
 
+/// The part of the program with reads that have policies.
+const ANSWERS: &str = include_str!("answers.mingle");
+
 /// The operations of the stores: the store, the name, and the body. Each reads or appends to the
 /// first field of its first argument.
 const BODIES: [(Store, &str, &str); 3] = [
@@ -101,6 +104,9 @@ fn text(setup: &Setup) -> String {
     if setup.extras.has_operations {
         text = DECLARED.iter().fold(text, |text, (plain, full)| text.replacen(plain, full, 1));
         text.push_str(OPERATIONS);
+    }
+    if setup.extras.has_answers {
+        text.push_str(ANSWERS);
     }
     eventual.fold(text, |text, name| {
         text.replace(&format!("store {name}: causal;"), &format!("store {name}: eventual;"))

@@ -29,7 +29,7 @@ fn call(kind: Kind, tag: u32, second: u64, seen: &[(Object, &[&str])]) -> Operat
         call,
         began: Duration::from_secs(second),
         ended: Duration::from_secs(second + 10),
-        end: End::Done { seen, mark: 0, has_rest: false, visits },
+        end: End::Done { seen, weaker: None, mark: 0, has_rest: false, visits },
         after: Vec::new(),
         again: None,
     }
@@ -219,7 +219,11 @@ fn a_session_goes_on_before_the_later_parts_of_a_call_that_was_answered_early() 
         let order = call(Kind::Order, 1, 0, &[]);
         let seen = vec![(ACCOUNT, Vec::new()), (SHELF, Vec::new())];
         let visits = order.call.visits().len();
-        Operation { client: 9, end: End::Done { seen, mark: 0, has_rest, visits }, ..order }
+        Operation {
+            client: 9,
+            end: End::Done { seen, weaker: None, mark: 0, has_rest, visits },
+            ..order
+        }
     };
     // The same client's next call has ended, and then another one visits the shop before the order does.
     let next = Operation { client: 9, ..call(Kind::ReadAccount, 2, 20, &[(ACCOUNT, &["1"])]) };
