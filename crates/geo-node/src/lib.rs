@@ -13,9 +13,11 @@
 //! - A sync that failed leaves the contents of the journal unknown. So the driver drops the node, and
 //!   [restores](Node::restore) another one from the entries that can be read.
 //! - Partitions of one process send each other messages through a queue in memory.
-//! - [`segment`] is the form of a journal as bytes, and the rule for damaged ones; [`MemoryJournal`] is
-//!   one in memory, which tears and loses entries that are not synced.
+//! - [`segment`] is the form of a journal as bytes, and the rule for damaged ones; [`folder`] is a journal
+//!   of several segments in files. [`MemoryJournal`] is one in memory, which tears and loses entries
+//!   that are not synced.
 
+pub mod folder;
 mod journal;
 mod memory;
 mod node;
