@@ -1,0 +1,262 @@
+//! The connections of the driver.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::Sender;
+
+use mingle_geo::wire::{Hello, VERSION, take_parcels};
+use mingle_geo::{Address, DcId, Now};
+use mingle_geo_node::Time as _;
+use mingle_geo_node::link::{
+    Closed, Connection, Event as LinkEvent, Peers, Settings as LinkSettings,
+};
+
+use super::super::sockets::{self, Socket};
+use super::super::{Settings, Stopped};
+use super::{Driver, Event};
+use crate::random;
+
+/// The maximum length of bytes that a writer gets at once, unless a frame is longer.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// The maximum time for the last bytes of a closed connection, in microseconds.
+const CLOSE_US: u64 = 1_000_000;
+
+/// A connection and its socket.
+#[derive(Debug)]
+struct Link {
+    connection: Connection,
+    socket: Socket,
+    /// The data center that was dialed, or that has been met.
+    dc: Option<DcId>,
+    was_dialed: bool,
+    /// The address of the other end.
+    address: String,
+    /// The time at which it is dropped, once it is closed.
+    ends_us: Option<u64>,
+}
+
+/// The end of a connection.
+#[derive(Debug)]
+pub struct Ended {
+    number: u64,
+    dc: Option<DcId>,
+    was_dialed: bool,
+    address: String,
+    why: String,
+    closed: Option<Closed>,
+}
+
+/// All connections.
+#[derive(Debug)]
+pub struct Links {
+    pub peers: Peers,
+    settings: LinkSettings,
+    hello: Hello,
+    addresses: BTreeMap<DcId, SocketAddr>,
+    events: Sender<Event>,
+    all: BTreeMap<u64, Link>,
+    count: u64,
+    /// The repeated frames of connections that have ended.
+    replayed: u64,
+}
+
+impl Links {
+    pub fn new(settings: &Settings, hello: Hello, events: Sender<Event>) -> Self {
+        let own = settings.dc;
+        let others = (0..settings.dc_count).map(DcId).filter(|dc| *dc != own);
+        Self {
+            peers: Peers::new(own, others),
+            settings: settings.link,
+            hello,
+            addresses: settings.peers.clone(),
+            events,
+            all: BTreeMap::new(),
+            count: 0,
+            replayed: 0,
+        }
+    }
+
+    pub fn connected(&self) -> Vec<DcId> {
+        let all = self.all.values().filter(|link| link.connection.is_open());
+        let mut connected: Vec<DcId> = all.filter_map(|link| link.dc).collect();
+        connected.sort();
+        connected
+    }
+
+    pub fn replayed(&self) -> u64 {
+        self.replayed + self.all.values().map(|link| link.connection.replayed).sum::<u64>()
+    }
+
+    pub fn on_written(&mut self, number: u64) {
+        if let Some(link) = self.all.get_mut(&number) {
+            link.socket.is_writing = false;
+        }
+    }
+
+    /// Sends pings, ends silent connections, and dials.
+    pub fn tick(&mut self, now: Now) {
+        for link in self.all.values_mut() {
+            link.connection.tick(now);
+        }
+        for dc in self.peers.due(now.mono_us) {
+            match self.addresses.get(&dc) {
+                Some(address) => sockets::dial(dc, *address, self.events.clone()),
+                None => self.peers.not_dialed(now.mono_us, dc),
+            }
+        }
+    }
+
+    /// Sends a message to a data center; it is lost if there is no connection. The error is the length
+    /// of a message that is too long.
+    pub fn send(&mut self, now: Now, dc: DcId, message: &[u8]) -> Result<(), usize> {
+        let number = self.peers.connection(dc);
+        match number.and_then(|number| self.all.get_mut(&number)) {
+            Some(link) => link.connection.send(now, message),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives bytes to idle writers; returns the connections that have ended.
+    pub fn pump(&mut self, now_us: u64) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        for (number, link) in &mut self.all {
+            if !link.socket.is_writing {
+                let bytes = link.connection.take(WRITE_BYTES);
+                if !bytes.is_empty() {
+                    link.socket.write(bytes);
+                }
+            }
+            if link.connection.closed().is_some() {
+                let ends_us = *link.ends_us.get_or_insert(now_us + CLOSE_US);
+                if !link.socket.is_writing || ends_us <= now_us {
+                    ended.push(*number);
+                }
+            }
+        }
+        let ended = ended.into_iter().filter_map(|number| self.end(number, None));
+        ended.collect()
+    }
+
+    /// Drops a connection.
+    fn end(&mut self, number: u64, why: Option<&str>) -> Option<Ended> {
+        let link = self.all.remove(&number)?;
+        self.replayed += link.connection.replayed;
+        let closed = link.connection.closed().cloned();
+        let why = match (&closed, why) {
+            (Some(closed), _) => closed.to_string(),
+            (None, why) => why.unwrap_or_default().to_owned(),
+        };
+        let Link { dc, was_dialed, address, .. } = link;
+        Some(Ended { number, dc, was_dialed, address, why, closed })
+    }
+}
+
+impl Driver {
+    /// Begins a connection.
+    pub(super) fn on_stream(&mut self, stream: TcpStream, dialed: Option<DcId>) {
+        let (now, links) = (self.machine.now(), &mut self.links);
+        let address = stream.peer_addr().map_or_else(|_| "?".into(), |it| it.to_string());
+        links.count += 1;
+        match Socket::start(stream, links.count, &self.events) {
+            Ok(socket) => {
+                let connection =
+                    Connection::new(links.settings, links.hello, random(), dialed, now);
+                let was_dialed = dialed.is_some();
+                let link =
+                    Link { connection, socket, dc: dialed, was_dialed, address, ends_us: None };
+                links.all.insert(links.count, link);
+            }
+            Err(error) => {
+                if let Some(dc) = dialed {
+                    links.peers.not_dialed(now.mono_us, dc);
+                }
+                self.note(format!("no connection with {address}: {error}"));
+            }
+        }
+    }
+
+    /// Handles bytes of a connection.
+    pub(super) fn on_bytes(&mut self, number: u64, bytes: &[u8]) {
+        let (now, mut events) = (self.machine.now(), Vec::new());
+        let Some(link) = self.links.all.get_mut(&number) else { return };
+        link.connection.receive(now, bytes, &mut events);
+        link.socket.allow();
+        // A connection that is accepted may have more to read.
+        while !events.is_empty() {
+            for event in std::mem::take(&mut events) {
+                match event {
+                    LinkEvent::Hello(hello) => self.meet(number, &hello, &mut events),
+                    LinkEvent::Message(message) => self.on_message(number, &message),
+                }
+            }
+        }
+    }
+
+    fn meet(&mut self, number: u64, hello: &Hello, events: &mut Vec<LinkEvent>) {
+        let now = self.machine.now();
+        let met = self.links.peers.meet(hello, number);
+        let Some(link) = self.links.all.get_mut(&number) else { return };
+        match met {
+            Ok(replaced) => {
+                link.dc = Some(hello.dc);
+                link.connection.accept(now, events);
+                if let Some(replaced) = replaced
+                    && let Some(ended) =
+                        self.links.end(replaced, Some("the other process has connected anew"))
+                {
+                    self.on_end(ended);
+                }
+                self.node.reconnected(hello.dc, &mut self.machine);
+            }
+            Err(refused) => link.connection.refuse(refused),
+        }
+    }
+
+    /// Gives a message of another data center to the node.
+    fn on_message(&mut self, number: u64, message: &[u8]) {
+        let Some(dc) = self.links.all.get(&number).and_then(|link| link.dc) else { return };
+        let mut parcels = Vec::new();
+        let taken = take_parcels(VERSION, message, |parcel| parcels.push(parcel));
+        for parcel in parcels {
+            match parcel.from {
+                Address::Replica(from, _) if from == dc => {
+                    self.node.receive(parcel, &mut self.machine);
+                }
+                from => return self.drop_link(number, &format!("{dc} sent a message of {from:?}")),
+            }
+        }
+        if let Err(why) = taken {
+            self.drop_link(number, &format!("a message of {dc} cannot be read: {why}"));
+        }
+    }
+
+    fn drop_link(&mut self, number: u64, why: &str) {
+        if let Some(ended) = self.links.end(number, Some(why)) {
+            self.on_end(ended);
+        }
+    }
+
+    /// Handles the end of a socket.
+    pub(super) fn on_lost(&mut self, number: u64, why: &str) {
+        self.drop_link(number, why);
+    }
+
+    pub(super) fn on_end(&mut self, ended: Ended) {
+        let Ended { number, dc, was_dialed, address, why, closed } = ended;
+        let now_us = self.machine.now().mono_us;
+        let stood = self.links.peers.closed(now_us, number);
+        if let (None, Some(dc), true) = (stood, dc, was_dialed)
+            && self.links.peers.connection(dc).is_none()
+        {
+            self.links.peers.not_dialed(now_us, dc);
+        }
+        let with = dc.map_or(address.clone(), |dc| format!("{dc} at {address}"));
+        self.note(format!("the connection with {with} has ended: {why}"));
+        if let (Some(Closed::Refused(why)), Some(by)) = (closed, dc)
+            && why.code.is_final()
+        {
+            self.stopped = Some(Stopped::Replaced { by, why });
+        }
+    }
+}
