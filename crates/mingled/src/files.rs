@@ -32,7 +32,11 @@ impl Files {
         let shown = path.display().to_string();
         let fault =
             |error: io::Error| OpenError::Folder { path: shown.clone(), why: error.to_string() };
-        fs::create_dir_all(path).map_err(fault)?;
+        if !path.is_dir() {
+            fs::create_dir_all(path).map_err(fault)?;
+            // The name of the folder must not get lost either.
+            sync_names(path.parent().filter(|parent| parent.is_dir())).map_err(fault)?;
+        }
         let lock = path.join(LOCK);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&lock);
         let mut file = file.map_err(fault)?;
@@ -99,7 +103,14 @@ impl Folder for Files {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        // Only Unix gives a folder's names a sync of their own.
-        if cfg!(unix) { File::open(&self.0)?.sync_all() } else { Ok(()) }
+        sync_names(Some(&self.0))
+    }
+}
+
+/// Makes the names in a folder safe. Only Unix has a sync of its own for them.
+fn sync_names(folder: Option<&Path>) -> io::Result<()> {
+    match folder {
+        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
+        _ => Ok(()),
     }
 }

@@ -1,7 +1,9 @@
 //! Data centers as processes.
 
+mod faults;
 mod killed;
 mod places;
+mod served;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use mingle_checker::geo::FaultKind;
+use mingle_geo::flaw::Flaw;
 use mingle_geo::message::RaiseFloor;
 use mingle_geo::wire::{VERSION, put_parcel, take_parcels};
 use mingle_geo::{Address, DcId, Message, PartitionId, Record};
@@ -254,7 +255,8 @@ impl<'a> World<'a> {
 
     fn deliver(&mut self, epoch: u32, parcel: Parcel) {
         let Parcel { from, to, session, .. } = parcel;
-        if self.links.epoch(from, to) != epoch {
+        let takes_replayed = self.plan.flaw == Some(Flaw::FrameReplayed);
+        if self.links.epoch(from, to) != epoch && !takes_replayed {
             self.reach.saw(Seen::LostInFlight);
             return;
         }
@@ -290,6 +292,9 @@ impl<'a> World<'a> {
             let (dc, partition) = (node.dc, node.partition);
             let (from, message) = (parcel.from, &parcel.message);
             self.tell(|| format!("{from:?} to d{dc} p{partition}: {message:?}"));
+        }
+        if self.nodes[to].earlier.is_some() {
+            self.on_earlier(to, parcel.clone());
         }
         self.on_process(to, |process, machine| process.receive(parcel, machine));
     }
@@ -418,6 +423,10 @@ impl<'a> World<'a> {
             self.reach.saw(Seen::Repeated);
         }
         let epoch = self.links.epoch(from, to);
+        if is_ordered && self.plan.flaw == Some(Flaw::FrameReplayed) {
+            let at_us = self.now_us + within(&mut self.random, (0, 3_000_000));
+            self.queue.push(at_us, Happening::Deliver { epoch, parcel: parcel.clone() });
+        }
         if ways.count > 1 {
             let parcel = parcel.clone();
             self.queue.push(ways.at_us[1], Happening::Deliver { epoch, parcel });

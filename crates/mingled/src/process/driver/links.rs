@@ -19,6 +19,9 @@ use crate::random;
 /// The maximum length of bytes that a writer gets at once, unless a frame is longer.
 const WRITE_BYTES: usize = 256 << 10;
 
+/// The maximum number of connections; further ones are closed at once.
+const LINKS_MAX: usize = 64;
+
 /// The maximum time for the last bytes of a closed connection, in microseconds.
 const CLOSE_US: u64 = 1_000_000;
 
@@ -157,6 +160,10 @@ impl Driver {
     pub(super) fn on_stream(&mut self, stream: TcpStream, dialed: Option<DcId>) {
         let (now, links) = (self.machine.now(), &mut self.links);
         let address = stream.peer_addr().map_or_else(|_| "?".into(), |it| it.to_string());
+        if dialed.is_none() && links.all.len() >= LINKS_MAX {
+            return self
+                .note(format!("{address} is one connection too many, {LINKS_MAX} may be open"));
+        }
         links.count += 1;
         match Socket::start(stream, links.count, &self.events) {
             Ok(socket) => {
