@@ -59,7 +59,8 @@ pub fn serve(part: &str) {
 
 fn connected(process: &Process) -> String {
     let status = process.status().expect("it runs");
-    status.connected.iter().map(|dc| format!("{dc} ")).collect()
+    let connected: Vec<String> = status.connected.iter().map(ToString::to_string).collect();
+    format!("connected: {}", connected.join(" "))
 }
 
 fn fill(session: &Session, name: &str, amount: i64) -> Result<String, CommitError> {
