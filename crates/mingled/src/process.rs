@@ -9,6 +9,10 @@
 //! One thread owns the [`Node`](mingle_geo_node::Node), the sessions and the state of all connections. It
 //! waits for one queue of events and never for a disk or a socket. A fault of the journal stops the
 //! process: the contents of its files are not known until the next start copies what can be read.
+//!
+//! A process that the others refuse because another start of it is connected does not serve its clients
+//! until that one is gone, and a process that was replaced stops. The network is trusted: connections
+//! have neither passwords nor encryption yet.
 
 mod driver;
 mod machine;

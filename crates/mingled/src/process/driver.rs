@@ -80,6 +80,8 @@ pub enum Answer {
     Done,
     /// The call does not fit the state of the session.
     Misfit(CallError),
+    /// The process may not serve.
+    Suspended(String),
     /// The result of the call.
     Outcome(Outcome),
 }
@@ -309,6 +311,10 @@ impl Driver {
         let Some(client) = self.clients.get_mut(&number) else { return };
         if client.caller.is_some() {
             let _ = caller.send(Answer::Misfit(CallError::Busy));
+            return;
+        }
+        if let Some(why) = self.links.suspended() {
+            let _ = caller.send(Answer::Suspended(why));
             return;
         }
         let (session, mut outputs) = (&mut client.session, Vec::new());

@@ -36,6 +36,9 @@ pub enum SessionError {
     Call(CallError),
     /// The data center refuses it; the running transaction is given up.
     Refused(Refusal),
+    /// Another process of this data center is connected to the others, so this one may not serve. The
+    /// text is theirs. The call may succeed later.
+    Suspended(String),
     /// The process has stopped. A commit that has no answer may be found after the next start.
     Stopped,
 }
@@ -45,6 +48,7 @@ impl fmt::Display for SessionError {
         match self {
             Self::Call(why) => why.fmt(f),
             Self::Refused(why) => why.fmt(f),
+            Self::Suspended(why) => write!(f, "this process may not serve: {why}"),
             Self::Stopped => f.write_str("the process of this data center has stopped"),
         }
     }
@@ -196,6 +200,7 @@ impl Drop for Session {
 fn failed(answer: Answer) -> SessionError {
     match answer {
         Answer::Misfit(why) => SessionError::Call(why),
+        Answer::Suspended(why) => SessionError::Suspended(why),
         Answer::Outcome(Outcome::Failed(refusal)) => SessionError::Refused(refusal),
         // An answer to another call: no session gives one, since each has one call at a time.
         Answer::Done | Answer::Outcome(_) => SessionError::Call(CallError::Busy),

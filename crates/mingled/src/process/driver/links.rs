@@ -8,7 +8,7 @@ use mingle_geo::wire::{Hello, VERSION, take_parcels};
 use mingle_geo::{Address, DcId, Now};
 use mingle_geo_node::Time as _;
 use mingle_geo_node::link::{
-    Closed, Connection, Event as LinkEvent, Peers, Settings as LinkSettings,
+    Closed, Code, Connection, Event as LinkEvent, Peers, Settings as LinkSettings,
 };
 
 use super::super::sockets::{self, Socket};
@@ -60,6 +60,8 @@ pub struct Links {
     events: Sender<Event>,
     all: BTreeMap<u64, Link>,
     count: u64,
+    /// The data centers that are connected to another process of this data center, with their words.
+    suspended: BTreeMap<DcId, String>,
     /// The repeated frames of connections that have ended.
     replayed: u64,
 }
@@ -76,6 +78,7 @@ impl Links {
             events,
             all: BTreeMap::new(),
             count: 0,
+            suspended: BTreeMap::new(),
             replayed: 0,
         }
     }
@@ -89,6 +92,12 @@ impl Links {
 
     pub fn replayed(&self) -> u64 {
         self.replayed + self.all.values().map(|link| link.connection.replayed).sum::<u64>()
+    }
+
+    /// Returns the reason why this process may not serve its clients: two processes of one data center
+    /// would give out the same timestamps.
+    pub fn suspended(&self) -> Option<String> {
+        self.suspended.iter().next().map(|(by, why)| format!("{by} says that {why}"))
     }
 
     pub fn on_written(&mut self, number: u64) {
@@ -208,6 +217,7 @@ impl Driver {
             Ok(replaced) => {
                 link.dc = Some(hello.dc);
                 link.connection.accept(now, events);
+                self.links.suspended.remove(&hello.dc);
                 if let Some(replaced) = replaced
                     && let Some(ended) =
                         self.links.end(replaced, Some("the other process has connected anew"))
@@ -260,10 +270,14 @@ impl Driver {
         }
         let with = dc.map_or(address.clone(), |dc| format!("{dc} at {address}"));
         self.note(format!("the connection with {with} has ended: {why}"));
-        if let (Some(Closed::Refused(why)), Some(by)) = (closed, dc)
-            && why.code.is_final()
-        {
-            self.stopped = Some(Stopped::Replaced { by, why });
+        match (closed, dc) {
+            (Some(Closed::Refused(why)), Some(by)) if why.code.is_final() => {
+                self.stopped = Some(Stopped::Replaced { by, why });
+            }
+            (Some(Closed::Refused(why)), Some(by)) if why.code == Code::Running => {
+                self.links.suspended.insert(by, why.why);
+            }
+            _ => {}
         }
     }
 }

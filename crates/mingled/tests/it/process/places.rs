@@ -38,10 +38,17 @@ fn a_copy_of_a_process_is_refused_and_stops() {
     let third = cluster.started(2, settings(&copied, 2, 3, false));
     until("it is refused", || notes(&third).contains("d2 is connected as start 2"));
     assert!(third.status().expect("it runs").connected.is_empty());
+    let session = third.session();
+    let refused = value(&session, "a").unwrap_err();
+    assert!(
+        matches!(&refused, SessionError::Suspended(why) if why.contains("start 3")),
+        "{refused}"
+    );
     cluster.connected();
     // Once the earlier one is gone, the later one has its place.
     cluster.processes.remove(&2).expect("it runs").stop();
     until("it takes the place", || third.status().expect("it runs").connected.len() == 2);
+    until("it serves", || value(&session, "a") == Ok(1));
     let outdated = cluster.started(2, settings(&cluster.folder(2), 2, 3, false));
     // This is the third start of the original.
     let Stopped::Replaced { why, .. } = outdated.join() else { panic!("it is refused") };
