@@ -24,7 +24,8 @@
 //! - A failed write or sync is final: the log refuses all further work, and the process must stop.
 //!
 //! The loss of the last log as a whole is not noticed here, nor the return of an old copy of the
-//! folder. The other data centers know more than such a folder.
+//! folder. The other data centers know more than such a folder, and the node notices that
+//! ([`Outdated`](crate::Outdated)).
 
 mod log;
 mod name;

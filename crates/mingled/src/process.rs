@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 use mingle_geo::certify::Conflicts;
 use mingle_geo::{Config, DcId};
 use mingle_geo_node::folder::{Fault, SEGMENT_BYTES};
-use mingle_geo_node::{Limits, OpenError as NodeError, link};
+use mingle_geo_node::{Limits, OpenError as NodeError, Outdated, link};
 
 use super::journal::OpenError;
 use driver::{Driver, Event};
@@ -142,6 +142,8 @@ pub enum Stopped {
     Asked,
     /// A write or a sync failed. The process may be started again, with what can be read.
     Journal(Fault),
+    /// Another data center knows more of this one than its journal does.
+    Outdated(Outdated),
     /// Another process has its place.
     Replaced {
         /// The data center that says so.
@@ -156,6 +158,7 @@ impl fmt::Display for Stopped {
         match self {
             Self::Asked => f.write_str("the process was asked to stop"),
             Self::Journal(fault) => write!(f, "the process must stop: {fault}"),
+            Self::Outdated(why) => write!(f, "the process must stop: {why}"),
             Self::Replaced { by, why } => write!(f, "the process must stop: {by} says that {why}"),
         }
     }

@@ -177,14 +177,17 @@ impl Driver {
                 Err(RecvTimeoutError::Disconnected) => return Stopped::Asked,
             }
             for _ in 0..EVENTS_MAX {
+                if self.stopped.is_some() {
+                    break;
+                }
                 let Ok(event) = self.arriving.try_recv() else { break };
                 self.on_event(event);
             }
-            self.tick();
-            self.flush();
             if let Some(stopped) = self.stopped.take() {
                 return stopped;
             }
+            self.tick();
+            self.flush();
         }
     }
 
@@ -250,6 +253,7 @@ impl Driver {
         }
         self.tick_us = now.mono_us + TICK_US;
         self.links.tick(now);
+        self.stopped = self.stopped.take().or_else(|| self.links.replaced(now.mono_us));
         let due = self.clients.iter_mut().filter_map(|(number, client)| {
             client.session.wake_at_us().filter(|at_us| *at_us <= now.mono_us).map(|_| *number)
         });

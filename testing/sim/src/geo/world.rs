@@ -68,6 +68,9 @@ pub(super) struct Parcel {
 /// The promise that all bytes are understood.
 pub(super) const UNDERSTOOD: &str = "what was written can be read";
 
+/// The promise that a journal has everything that has left its process.
+const KEPT: &str = "no other data center knows more than a journal";
+
 /// The address of the process that raises floors; no session has it.
 pub(super) const KEEPER: u64 = u64::MAX - 1;
 
@@ -323,8 +326,11 @@ impl<'a> World<'a> {
     ) {
         let Some(mut process) = self.nodes[index].process.take() else { return };
         call(&mut process, &mut Machine { world: self, index });
-        let alarms = process.take_alarms();
+        let (alarms, outdated) = (process.take_alarms(), process.outdated());
         self.nodes[index].process = Some(process);
+        if let Some(outdated) = outdated.filter(|_| !self.nodes[index].has_lost_disk) {
+            self.breaks(KEPT, outdated.to_string());
+        }
         for (_, alarm) in alarms {
             self.on_alarm(index, &alarm);
         }

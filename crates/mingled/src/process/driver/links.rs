@@ -8,7 +8,7 @@ use mingle_geo::wire::{Hello, VERSION, take_parcels};
 use mingle_geo::{Address, DcId, Now};
 use mingle_geo_node::Time as _;
 use mingle_geo_node::link::{
-    Closed, Code, Connection, Event as LinkEvent, Peers, Settings as LinkSettings,
+    Closed, Code, Connection, Event as LinkEvent, Peers, Refused, Settings as LinkSettings,
 };
 
 use super::super::sockets::{self, Socket};
@@ -33,6 +33,8 @@ struct Link {
     /// The data center that was dialed, or that has been met.
     dc: Option<DcId>,
     was_dialed: bool,
+    /// True once the greeting of the other end has come. Nothing but the own one is sent before.
+    is_greeted: bool,
     /// The address of the other end.
     address: String,
     /// The time at which it is dropped, once it is closed.
@@ -60,8 +62,9 @@ pub struct Links {
     events: Sender<Event>,
     all: BTreeMap<u64, Link>,
     count: u64,
-    /// The data centers that are connected to another process of this data center, with their words.
-    suspended: BTreeMap<DcId, String>,
+    /// The data centers that are connected to another start of this process, with the time of their first
+    /// refusal and their words.
+    suspended: BTreeMap<DcId, (u64, Refused)>,
     /// The repeated frames of connections that have ended.
     replayed: u64,
 }
@@ -97,7 +100,16 @@ impl Links {
     /// Returns the reason why this process may not serve its clients: two processes of one data center
     /// would give out the same timestamps.
     pub fn suspended(&self) -> Option<String> {
-        self.suspended.iter().next().map(|(by, why)| format!("{by} says that {why}"))
+        self.suspended.iter().next().map(|(by, (_, why))| format!("{by} says that {why}"))
+    }
+
+    /// Returns a refusal that has lasted for so long that the other start must be alive: the connection of
+    /// a dead process is closed after a silence.
+    pub fn replaced(&self, now_us: u64) -> Option<Stopped> {
+        let lasts_us = 2 * self.settings.silent_ms * 1_000;
+        let mut suspended = self.suspended.iter();
+        let (by, (_, why)) = suspended.find(|(_, (since, _))| since + lasts_us <= now_us)?;
+        Some(Stopped::Replaced { by: *by, why: why.clone() })
     }
 
     pub fn on_written(&mut self, number: u64) {
@@ -124,8 +136,8 @@ impl Links {
     pub fn send(&mut self, now: Now, dc: DcId, message: &[u8]) -> Result<(), usize> {
         let number = self.peers.connection(dc);
         match number.and_then(|number| self.all.get_mut(&number)) {
-            Some(link) => link.connection.send(now, message),
-            None => Ok(()),
+            Some(link) if link.is_greeted => link.connection.send(now, message),
+            _ => Ok(()),
         }
     }
 
@@ -179,8 +191,15 @@ impl Driver {
                 let connection =
                     Connection::new(links.settings, links.hello, random(), dialed, now);
                 let was_dialed = dialed.is_some();
-                let link =
-                    Link { connection, socket, dc: dialed, was_dialed, address, ends_us: None };
+                let link = Link {
+                    connection,
+                    socket,
+                    dc: dialed,
+                    was_dialed,
+                    is_greeted: false,
+                    address,
+                    ends_us: None,
+                };
                 links.all.insert(links.count, link);
             }
             Err(error) => {
@@ -217,6 +236,8 @@ impl Driver {
             Ok(replaced) => {
                 link.dc = Some(hello.dc);
                 link.connection.accept(now, events);
+                // A greeting has ten bytes for each partition.
+                let _ = link.connection.send(now, &self.node.greeting(hello.dc));
                 self.links.suspended.remove(&hello.dc);
                 if let Some(replaced) = replaced
                     && let Some(ended) =
@@ -224,7 +245,6 @@ impl Driver {
                 {
                     self.on_end(ended);
                 }
-                self.node.reconnected(hello.dc, &mut self.machine);
             }
             Err(refused) => link.connection.refuse(refused),
         }
@@ -232,13 +252,26 @@ impl Driver {
 
     /// Gives a message of another data center to the node.
     fn on_message(&mut self, number: u64, message: &[u8]) {
-        let Some(dc) = self.links.all.get(&number).and_then(|link| link.dc) else { return };
+        let Some(link) = self.links.all.get_mut(&number) else { return };
+        let Some(dc) = link.dc else { return };
+        if !std::mem::replace(&mut link.is_greeted, true) {
+            if let Err(why) = self.node.greeted(dc, message) {
+                return self.drop_link(number, why);
+            }
+            if !self.is_outdated() {
+                self.node.reconnected(dc, &mut self.machine);
+            }
+            return;
+        }
         let mut parcels = Vec::new();
         let taken = take_parcels(VERSION, message, |parcel| parcels.push(parcel));
         for parcel in parcels {
             match parcel.from {
                 Address::Replica(from, _) if from == dc => {
                     self.node.receive(parcel, &mut self.machine);
+                    if self.is_outdated() {
+                        return;
+                    }
                 }
                 from => return self.drop_link(number, &format!("{dc} sent a message of {from:?}")),
             }
@@ -246,6 +279,17 @@ impl Driver {
         if let Err(why) = taken {
             self.drop_link(number, &format!("a message of {dc} cannot be read: {why}"));
         }
+    }
+
+    /// Stops the process if its journal lacks what another data center knows: nothing that rests on it
+    /// may leave.
+    fn is_outdated(&mut self) -> bool {
+        let outdated = self.node.outdated();
+        if let Some(outdated) = outdated {
+            self.machine.outgoing.clear();
+            self.stopped = Some(Stopped::Outdated(outdated));
+        }
+        outdated.is_some()
     }
 
     fn drop_link(&mut self, number: u64, why: &str) {
@@ -275,7 +319,7 @@ impl Driver {
                 self.stopped = Some(Stopped::Replaced { by, why });
             }
             (Some(Closed::Refused(why)), Some(by)) if why.code == Code::Running => {
-                self.links.suspended.insert(by, why.why);
+                self.links.suspended.entry(by).or_insert((now_us, why));
             }
             _ => {}
         }

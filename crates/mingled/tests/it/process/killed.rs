@@ -6,7 +6,11 @@ use super::served::{Served, serve};
 use super::*;
 use crate::child::part;
 
-const SEED: u64 = 0x6e0;
+/// Returns the seed; `MINGLE_SEED` overrides it.
+fn seed() -> u64 {
+    let Ok(text) = std::env::var("MINGLE_SEED") else { return 1 };
+    text.parse().unwrap_or_else(|_| panic!("MINGLE_SEED: expected a number, found {text:?}"))
+}
 
 /// The number of things in stock.
 const STOCK: u64 = 90;
@@ -85,8 +89,9 @@ fn what_was_acknowledged_survives_kills_and_all_data_centers_converge() {
     if let Some(part) = part() {
         return serve(&part);
     }
-    println!("seed {SEED}");
-    let mut random = Random::new(mix(SEED));
+    let seed = seed();
+    println!("MINGLE_SEED={seed}");
+    let mut random = Random::new(mix(seed));
     let mut world = World {
         served: Served::new(),
         added: [Counts::default(); 3],
