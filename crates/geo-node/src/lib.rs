@@ -13,10 +13,15 @@
 //! - A sync that failed leaves the contents of the journal unknown. So the driver drops the node, and
 //!   [restores](Node::restore) another one from the entries that can be read.
 //! - Partitions of one process send each other messages through a queue in memory.
-//! - [`segment`] is the form of a journal as bytes, and the rule for damaged ones; [`MemoryJournal`] is
-//!   one in memory, which tears and loses entries that are not synced.
+//! - [`link`] is a connection between two processes: HELLO, frames, bounded queues, and which process is
+//!   the right one.
+//! - [`segment`] is the form of a journal as bytes, and the rule for damaged ones; [`folder`] is a journal
+//!   of several segments in files. [`MemoryJournal`] is one in memory, which tears and loses entries
+//!   that are not synced.
 
+pub mod folder;
 mod journal;
+pub mod link;
 mod memory;
 mod node;
 mod outside;
@@ -24,5 +29,5 @@ pub mod segment;
 
 pub use journal::{EntryError, put_entry, take_entry};
 pub use memory::{Kept, MemoryJournal};
-pub use node::{Limits, Node, OpenError, Setup};
+pub use node::{Limits, Node, OpenError, Outdated, Setup};
 pub use outside::{Journal, Outgoing, Outside, Time, Transport};

@@ -1,6 +1,6 @@
 //! A journal in memory, which survives a crash as a file does: by its bytes.
 
-use super::segment::{self, Corrupt, FRAME_BYTES, HEADER_BYTES};
+use super::segment::{self, Corrupt, FRAME_BYTES, HEADER_BYTES, Header};
 
 /// The entries that a crash leaves, beside those that are safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Default for MemoryJournal {
 impl MemoryJournal {
     fn beginning_at(base: u64) -> Self {
         let mut bytes = Vec::new();
-        segment::put_header(&mut bytes, base);
+        Header { position: base, ..Header::default() }.put(&mut bytes);
         Self { bytes, ends: Vec::new(), base, safe: 0, syncing: None }
     }
 
@@ -73,8 +73,8 @@ impl MemoryJournal {
 
     /// Appends an entry.
     pub fn append(&mut self, entry: &[u8]) {
-        let safe = self.position(self.safe);
-        segment::put_frame(&mut self.bytes, safe, entry);
+        let (position, safe) = (self.position(self.ends.len()), self.position(self.safe));
+        segment::put_frame(&mut self.bytes, 0, position, safe, entry);
         self.ends.push(self.bytes.len());
     }
 

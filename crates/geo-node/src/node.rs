@@ -11,7 +11,7 @@ use mingle_geo::flaw::{Flaw, Planted};
 use mingle_geo::wire::{Parcel, put_parcel};
 use mingle_geo::{
     Address, Alarm, Config, DcId, Envelope, Input, Message, Output, PartitionId, Persist, Record,
-    StrongReplica,
+    StrongReplica, Timestamp,
 };
 
 use super::journal::{put_entry, take_entry};
@@ -86,12 +86,54 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
+/// The error for a journal that lacks records which were safe: another data center knows more of
+/// this one than its own partition does. It happens if the last file of a journal is lost, or if an old
+/// copy of it is restored. The process must stop: it would give out timestamps a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outdated {
+    /// The partition.
+    pub partition: PartitionId,
+    /// The data center that knows more.
+    pub by: DcId,
+    /// It knows this data center's transactions up to here.
+    pub found: Timestamp,
+    /// The partition's journal has them up to here.
+    pub expected: Timestamp,
+}
+
+impl fmt::Display for Outdated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { partition, by, found, expected } = self;
+        write!(
+            f,
+            "the journal has lost records: {by} knows this data center's partition {} up to {found}, and \
+             the journal has it up to {expected}. Give up this data center, and admit it again",
+            partition.0
+        )
+    }
+}
+
+impl std::error::Error for Outdated {}
+
 /// A partition of this process.
 #[derive(Debug)]
 struct Hosted {
     replica: StrongReplica,
     /// The time of its next tick, on the monotonic clock.
     tick_us: u64,
+    /// Its own time when it was restored: it had announced no later one. `None` if it takes its state
+    /// from another data center.
+    restored: Option<Timestamp>,
+    /// Its first own time above that one.
+    resumed: Option<Timestamp>,
+}
+
+impl Hosted {
+    fn new(dc: DcId, replica: StrongReplica) -> Self {
+        let core = replica.replica();
+        let restored = (!core.is_coming_up()).then(|| core.known_vec()[dc]);
+        Self { replica, tick_us: 0, restored, resumed: None }
+    }
 }
 
 /// A request of a partition whose records are in the journal and may not be safe yet.
@@ -116,6 +158,7 @@ pub struct Node {
     /// Inputs of partitions of this process by partitions of this process.
     local: VecDeque<(PartitionId, Input)>,
     alarms: Vec<(PartitionId, Alarm)>,
+    outdated: Option<Outdated>,
     outputs: Vec<Output>,
 }
 
@@ -147,7 +190,7 @@ impl Node {
             planted = config.planted;
             let replica = StrongReplica::restore(config, group, log)
                 .map_err(|why| OpenError::Settings { partition, why })?;
-            hosted.insert(partition, Hosted { replica, tick_us: 0 });
+            hosted.insert(partition, Hosted::new(dc, replica));
         }
         Ok(Self {
             dc,
@@ -158,6 +201,7 @@ impl Node {
             planted,
             local: VecDeque::new(),
             alarms: Vec::new(),
+            outdated: None,
             outputs: Vec::new(),
         })
     }
@@ -179,9 +223,59 @@ impl Node {
         if let Address::Replica(dc, partition) = to
             && dc == self.dc
         {
+            if let Message::SiblingVecs(vecs) = &message {
+                self.compare(partition, vecs.dc, vecs.known_vec[self.dc]);
+            }
             self.input(partition, Input::Message { from, message }, outside);
             self.settle(outside);
         }
+    }
+
+    /// Notes a sibling that knows more of this data center than its journal. A vector leaves only after
+    /// its records are synced, so with a whole journal a sibling knows a time up to the restored one,
+    /// or one that was announced since then: never one between these, and none in the future.
+    fn compare(&mut self, partition: PartitionId, by: DcId, found: Timestamp) {
+        let Some(hosted) = self.hosted.get(&partition) else { return };
+        let core = hosted.replica.replica();
+        let Some(expected) = hosted.restored.filter(|restored| found > *restored) else { return };
+        let own = core.known_vec()[self.dc];
+        let is_announced = hosted.resumed.is_some_and(|first| (first..=own).contains(&found));
+        // A planted mistake is to be found by its effects.
+        if !is_announced && !core.is_over() && self.planted == Planted::default() {
+            self.outdated.get_or_insert(Outdated { partition, by, found, expected });
+        }
+    }
+
+    /// Returns the first message of a connection: the times up to which this process knows the data
+    /// center at the other end.
+    pub fn greeting(&self, dc: DcId) -> Vec<u8> {
+        let known = self.hosted.iter().flat_map(|(partition, hosted)| {
+            let known = hosted.replica.replica().known_vec()[dc].0.to_le_bytes();
+            partition.0.to_le_bytes().into_iter().chain(known)
+        });
+        known.collect()
+    }
+
+    /// Compares the greeting of a data center with the journal ([`outdated`](Self::outdated)). A driver
+    /// sends nothing to the data center before, so that a process with an old journal does no harm.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no greeting.
+    pub fn greeted(&mut self, by: DcId, greeting: &[u8]) -> Result<(), &'static str> {
+        let (known, []) = greeting.as_chunks::<10>() else {
+            return Err("a greeting has ten bytes for each partition");
+        };
+        for [low, high, time @ ..] in known {
+            let partition = PartitionId(u16::from_le_bytes([*low, *high]));
+            self.compare(partition, by, Timestamp(u64::from_le_bytes(*time)));
+        }
+        Ok(())
+    }
+
+    /// Returns the evidence that the journal lacks records, if there is any.
+    pub fn outdated(&self) -> Option<Outdated> {
+        self.outdated
     }
 
     /// Handles the return of a lost connection to a data center: messages on it are lost, and both
@@ -253,6 +347,10 @@ impl Node {
         let Some(hosted) = self.hosted.get_mut(&partition) else { return };
         let mut outputs = std::mem::take(&mut self.outputs);
         hosted.replica.handle(outside.now(), input, &mut outputs);
+        if hosted.resumed.is_none() {
+            let own = hosted.replica.replica().known_vec()[self.dc];
+            hosted.resumed = hosted.restored.filter(|restored| own > *restored).map(|_| own);
+        }
         for output in outputs.drain(..) {
             match output {
                 Output::Send(envelope) => self.send(partition, envelope, outside),

@@ -118,6 +118,11 @@ pub enum Flaw {
     SyncReleasesLater,
     /// A damaged entry of the journal is skipped, and the entries behind it are read.
     MiddleSkipped,
+    /// A process goes on after a later start of its journal has taken its place, and the others take its
+    /// messages.
+    IdentityShared,
+    /// Messages of an earlier connection are taken, also a second time.
+    FrameReplayed,
 }
 
 /// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
@@ -176,7 +181,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 56] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -231,6 +236,8 @@ impl Flaw {
         Self::IncarnationsMixed,
         Self::SyncReleasesLater,
         Self::MiddleSkipped,
+        Self::IdentityShared,
+        Self::FrameReplayed,
     ];
 
     /// Returns its name on a command line, for example `known-past-prepared`.

@@ -31,7 +31,7 @@ const GEO_SEEDS: Suite = ("testing/sim", "mingle-sim", &["geo", "--seeds", "100"
 const USUAL: &[&str] = &["postgres", "redis"];
 
 /// All production crates.
-pub const CRATES: [Crate; 18] = [
+pub const CRATES: [Crate; 19] = [
     alone("crates/model", &[("crates/model", "lib", &[]), ("crates/lang", "lib", &[])]),
     alone(
         "crates/lang",
@@ -45,6 +45,7 @@ pub const CRATES: [Crate; 18] = [
     alone("crates/checker", &[("crates/checker", "lib", &[]), ("crates/checker", "it", &[])]),
     alone("crates/geo", &[("crates/geo", "lib", &[]), ("crates/geo", "it", &[]), GEO_SEEDS]),
     alone("crates/geo-node", &[("crates/geo-node", "lib", &[]), GEO_SEEDS]),
+    alone("crates/mingled", &[("crates/mingled", "it", &[])]),
     alone(
         "crates/store",
         &[

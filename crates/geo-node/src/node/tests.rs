@@ -1,9 +1,10 @@
 //! One process with the two partitions of a single data center, and a client.
 
 use mingle_geo::certify::{CertifierConfig, Conflicts};
+use mingle_geo::message::SiblingVecs;
 use mingle_geo::session::SessionOutput;
 use mingle_geo::wire::{VERSION, take_parcels};
-use mingle_geo::{Event, Key, Kind, Now, Op, Session, SessionConfig, Update};
+use mingle_geo::{Event, Key, Kind, Now, Op, Session, SessionConfig, Update, Vector};
 use mingle_model::Origin;
 
 use super::*;
@@ -239,4 +240,57 @@ fn a_journal_that_is_not_of_this_process_is_refused() {
     entry[3] = 9;
     let refused = open(Limits::default(), &[entry]).unwrap_err().to_string();
     assert!(refused.contains("entry 0") && refused.contains("version 9"), "{refused}");
+}
+
+/// Tells a partition that another data center knows this one up to `found`.
+fn told(world: &mut World, found: Timestamp) -> Option<Outdated> {
+    let known_vec = Vector::ZERO.with(DC, found);
+    let vecs = SiblingVecs { epoch: 0, dc: DcId(1), known_vec, stable_vec: known_vec };
+    let [from, to] = [DcId(1), DC].map(|dc| Address::Replica(dc, PartitionId(0)));
+    world
+        .node
+        .receive(Parcel { from, to, message: Message::SiblingVecs(vecs) }, &mut world.machine);
+    world.node.outdated()
+}
+
+fn known(node: &Node) -> Timestamp {
+    node.replica(PartitionId(0)).expect("it is here").replica().known_vec()[DC]
+}
+
+#[test]
+fn a_journal_that_lacks_what_another_data_center_knows_is_noticed() {
+    let mut world = World::new(Limits::default());
+    let old = world.machine.disk.recover().expect("it is whole");
+    for _ in 0..4 {
+        world.write(1);
+        world.run(2_000);
+        let found = known(&world.node);
+        assert_eq!(told(&mut world, found), None, "it has announced that");
+    }
+    let announced = known(&world.node);
+    // A whole journal covers everything that was announced, before and after the first tick.
+    let whole = world.machine.disk.recover().expect("it is whole");
+    world.machine.is_syncing = false;
+    for (entries, is_whole) in [(whole, true), (old, false)] {
+        for ms in [0, 60_000] {
+            world.node = open(Limits::default(), &entries).expect("it was written");
+            world.machine.disk = MemoryJournal::default();
+            world.machine.is_syncing = false;
+            world.run(ms);
+            if ms > 0 {
+                let outdated = told(&mut world, announced);
+                assert_eq!(outdated.is_none(), is_whole, "{ms} ms: {outdated:?}");
+                continue;
+            }
+            let mut greeting = PartitionId(0).0.to_le_bytes().to_vec();
+            greeting.extend(announced.0.to_le_bytes());
+            assert!(world.node.greeted(DcId(1), &greeting[1..]).is_err());
+            world.node.greeted(DcId(1), &greeting).expect("it is one");
+            let outdated = world.node.outdated();
+            assert_eq!(outdated.is_none(), is_whole, "{ms} ms: {outdated:?}");
+        }
+    }
+    let expected = known(&world.node);
+    let words = told(&mut world, expected).expect("it stays so").to_string();
+    assert!(words.contains("d1 knows") && words.contains("admit it again"), "{words}");
 }

@@ -14,12 +14,20 @@ const MAGIC: [u8; 4] = *b"MGEO";
 pub struct Hello {
     /// The versions that the sender reads.
     pub versions: Versions,
+    /// The cluster of the sender.
+    pub cluster: u128,
     /// The data center of the sender.
     pub dc: DcId,
     /// The number of the sending process in its data center; 0 while there is one per data center.
     pub node: u32,
+    /// The incarnation of the data center.
+    pub incarnation: u32,
     /// The number of starts of the sending process.
     pub boot: u32,
+    /// A random number of this start, by which two copies of one process are told apart.
+    pub process: u64,
+    /// The sender's wall clock, in microseconds since 1970.
+    pub wall_us: u64,
 }
 
 impl Hello {

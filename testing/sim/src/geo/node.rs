@@ -4,6 +4,7 @@
 //! another is restored from the disk. A full disk delays syncs until there is room: messages that
 //! depend on them wait too, so nothing is acknowledged, and reads of data on disk continue.
 
+use mingle_geo::wire::Parcel;
 use mingle_geo::{Now, StrongReplica};
 use mingle_geo_node::{Journal, MemoryJournal, Node as Process, Outgoing, Time, Transport};
 
@@ -58,6 +59,20 @@ pub(super) struct Node {
     pub paused_until_us: u64,
     /// The delay with which the replica handles every input, in microseconds.
     pub slow_us: u64,
+    /// The process of the start before, if it goes on (a planted mistake).
+    pub earlier: Option<Earlier>,
+    /// True while the earlier process runs in place of the other one.
+    is_earlier: bool,
+    /// True if the earlier process has begun a sync.
+    is_earlier_syncing: bool,
+}
+
+/// A process that goes on after another one has taken its place.
+pub(super) struct Earlier {
+    process: Option<Process>,
+    disk: MemoryJournal,
+    started_us: u64,
+    incarnation: u32,
 }
 
 impl Node {
@@ -78,7 +93,26 @@ impl Node {
             has_lost_disk: false,
             paused_until_us: 0,
             slow_us: 0,
+            earlier: None,
+            is_earlier: false,
+            is_earlier_syncing: false,
         }
+    }
+
+    /// Keeps a process that is to go on after the next start, with the disk as it is now.
+    pub fn keep_earlier(&mut self, process: Process) {
+        let (disk, started_us, incarnation) =
+            (self.disk.clone(), self.started_us, self.incarnation);
+        self.earlier = Some(Earlier { process: Some(process), disk, started_us, incarnation });
+        // A sync may be under way. It ends with the first message.
+        self.is_earlier_syncing = true;
+    }
+
+    fn exchange(&mut self, earlier: &mut Earlier) {
+        std::mem::swap(&mut self.process, &mut earlier.process);
+        std::mem::swap(&mut self.disk, &mut earlier.disk);
+        std::mem::swap(&mut self.started_us, &mut earlier.started_us);
+        self.is_earlier = !self.is_earlier;
     }
 
     pub fn now(&self, now_us: u64) -> Now {
@@ -88,6 +122,28 @@ impl Node {
     /// Returns the replica, unless it is down.
     pub fn replica(&self) -> Option<&StrongReplica> {
         self.process.as_ref()?.replicas().next()
+    }
+}
+
+impl World<'_> {
+    /// Gives a message to the earlier process of a machine, if there is one. Its disk is fast.
+    pub fn on_earlier(&mut self, index: usize, parcel: Parcel) {
+        let node = &mut self.nodes[index];
+        let Some(mut earlier) = node.earlier.take_if(|it| it.incarnation == node.incarnation)
+        else {
+            return;
+        };
+        node.exchange(&mut earlier);
+        self.on_process(index, |process, machine| {
+            process.receive(parcel, machine);
+            process.tick(machine);
+        });
+        while std::mem::take(&mut self.nodes[index].is_earlier_syncing) {
+            self.nodes[index].disk.end();
+            self.on_process(index, |process, machine| process.synced(machine));
+        }
+        self.nodes[index].exchange(&mut earlier);
+        self.nodes[index].earlier = Some(earlier);
     }
 }
 
@@ -115,8 +171,13 @@ impl Journal for Machine<'_, '_> {
     }
 
     fn sync(&mut self) {
-        self.world.nodes[self.index].disk.begin();
-        self.world.write(self.index);
+        let node = &mut self.world.nodes[self.index];
+        node.disk.begin();
+        if node.is_earlier {
+            node.is_earlier_syncing = true;
+        } else {
+            self.world.write(self.index);
+        }
     }
 
     fn length(&self) -> usize {

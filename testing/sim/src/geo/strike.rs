@@ -194,6 +194,9 @@ impl World<'_> {
             self.see_stop(replica);
         }
         self.tell(|| format!("d{dc} p{partition} stops"));
+        if self.plan.flaw == Some(Flaw::IdentityShared) {
+            self.nodes[index].keep_earlier(process);
+        }
         self.nodes[index].is_stalled = false;
         let kept = match kept {
             Kept::Nothing => DiskKept::Nothing,

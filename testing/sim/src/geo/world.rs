@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use mingle_checker::geo::FaultKind;
+use mingle_geo::flaw::Flaw;
 use mingle_geo::message::RaiseFloor;
 use mingle_geo::wire::{VERSION, put_parcel, take_parcels};
 use mingle_geo::{Address, DcId, Message, PartitionId, Record};
@@ -66,6 +67,9 @@ pub(super) struct Parcel {
 
 /// The promise that all bytes are understood.
 pub(super) const UNDERSTOOD: &str = "what was written can be read";
+
+/// The promise that a journal has everything that has left its process.
+const KEPT: &str = "no other data center knows more than a journal";
 
 /// The address of the process that raises floors; no session has it.
 pub(super) const KEEPER: u64 = u64::MAX - 1;
@@ -254,7 +258,8 @@ impl<'a> World<'a> {
 
     fn deliver(&mut self, epoch: u32, parcel: Parcel) {
         let Parcel { from, to, session, .. } = parcel;
-        if self.links.epoch(from, to) != epoch {
+        let takes_replayed = self.plan.flaw == Some(Flaw::FrameReplayed);
+        if self.links.epoch(from, to) != epoch && !takes_replayed {
             self.reach.saw(Seen::LostInFlight);
             return;
         }
@@ -291,6 +296,9 @@ impl<'a> World<'a> {
             let (from, message) = (parcel.from, &parcel.message);
             self.tell(|| format!("{from:?} to d{dc} p{partition}: {message:?}"));
         }
+        if self.nodes[to].earlier.is_some() {
+            self.on_earlier(to, parcel.clone());
+        }
         self.on_process(to, |process, machine| process.receive(parcel, machine));
     }
 
@@ -318,8 +326,11 @@ impl<'a> World<'a> {
     ) {
         let Some(mut process) = self.nodes[index].process.take() else { return };
         call(&mut process, &mut Machine { world: self, index });
-        let alarms = process.take_alarms();
+        let (alarms, outdated) = (process.take_alarms(), process.outdated());
         self.nodes[index].process = Some(process);
+        if let Some(outdated) = outdated.filter(|_| !self.nodes[index].has_lost_disk) {
+            self.breaks(KEPT, outdated.to_string());
+        }
         for (_, alarm) in alarms {
             self.on_alarm(index, &alarm);
         }
@@ -418,6 +429,10 @@ impl<'a> World<'a> {
             self.reach.saw(Seen::Repeated);
         }
         let epoch = self.links.epoch(from, to);
+        if is_ordered && self.plan.flaw == Some(Flaw::FrameReplayed) {
+            let at_us = self.now_us + within(&mut self.random, (0, 3_000_000));
+            self.queue.push(at_us, Happening::Deliver { epoch, parcel: parcel.clone() });
+        }
         if ways.count > 1 {
             let parcel = parcel.clone();
             self.queue.push(ways.at_us[1], Happening::Deliver { epoch, parcel });

@@ -157,7 +157,16 @@ fn messages_of_the_consensus_library_keep_their_bytes() {
 
 #[test]
 fn hello_and_addresses_keep_their_bytes() {
-    let hello = Hello { versions: Versions { least: 1, most: 1 }, dc: DcId(2), node: 0, boot: 7 };
+    let hello = Hello {
+        versions: Versions { least: 1, most: 1 },
+        cluster: 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef,
+        dc: DcId(2),
+        node: 0,
+        incarnation: 3,
+        boot: 7,
+        process: 0xfedc_ba98_7654_3210,
+        wall_us: 1_795_132_800_000_000,
+    };
     let mut text = String::new();
     let mut frame = Vec::new();
     hello.put(&mut frame);

@@ -163,7 +163,16 @@ fn reserved_fields_are_refused_unless_they_are_0() {
 
 #[test]
 fn hello_comes_back_and_later_fields_are_skipped_only_in_length() {
-    let hello = Hello { versions: VERSIONS, dc: DcId(1), node: 0, boot: 300 };
+    let hello = Hello {
+        versions: VERSIONS,
+        cluster: 1 << 127,
+        dc: DcId(1),
+        node: 0,
+        incarnation: 0,
+        boot: 300,
+        process: u64::MAX,
+        wall_us: 1_795_132_800_000_000,
+    };
     let mut frame = Vec::new();
     hello.put(&mut frame);
     assert_eq!(Hello::take(&frame), Ok(hello));

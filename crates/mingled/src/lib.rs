@@ -1,0 +1,22 @@
+//! A data center of Mingle's geo-replicated store as a process.
+//!
+//! The protocol is `mingle-geo`, and the shell around it `mingle-geo-node`; neither does any I/O. This
+//! crate is the driver that an operating system runs: it has the files, the connections, the threads
+//! and the clocks.
+//!
+//! - [`FileJournal`] is the journal in a folder, which never makes its caller wait for the disk.
+//! - [`process`] runs all partitions of a data center, connects it with the others, and has sessions.
+
+mod files;
+mod journal;
+pub mod process;
+
+pub use journal::{FileJournal, JournalSettings, OpenError, Report, Restored};
+
+/// Returns a random number, new at each call and in each process.
+fn random() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    // The standard library draws the keys of each hasher from the operating system's randomness and a
+    // counter.
+    mingle_model::random::mix(RandomState::new().hash_one(std::process::id()))
+}

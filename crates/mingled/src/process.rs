@@ -1,0 +1,252 @@
+//! One data center as a process.
+//!
+//! ```text
+//!   sessions (any thread) ─ calls ─►┐                     ┌─► journal thread: write, sync ─► Synced
+//!   connections: a reader ─ bytes ─►│ the driver's thread ├─► connections: a writer each
+//!   listener, dialers ─ streams ───►┘   Node, sessions    └─► answers
+//! ```
+//!
+//! One thread owns the [`Node`](mingle_geo_node::Node), the sessions and the state of all connections. It
+//! waits for one queue of events and never for a disk or a socket. A fault of the journal stops the
+//! process: the contents of its files are not known until the next start copies what can be read.
+//!
+//! A process that the others refuse because another start of it is connected does not serve its clients
+//! until that one is gone, and a process that was replaced stops. The network is trusted: connections
+//! have neither passwords nor encryption yet.
+
+mod driver;
+mod machine;
+mod session;
+mod sockets;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use mingle_geo::certify::Conflicts;
+use mingle_geo::{Config, DcId};
+use mingle_geo_node::folder::{Fault, SEGMENT_BYTES};
+use mingle_geo_node::{Limits, OpenError as NodeError, Outdated, link};
+
+use super::journal::OpenError;
+use driver::{Driver, Event};
+
+pub use session::{CommitError, Committed, Session, SessionError};
+
+/// The settings of a process.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The folder of its journal.
+    pub folder: PathBuf,
+    /// True for its first start; see [`JournalSettings::is_founding`](crate::JournalSettings).
+    pub is_founding: bool,
+    /// The cluster, a random number that all of its processes have.
+    pub cluster: u128,
+    /// The data center.
+    pub dc: DcId,
+    /// The incarnation of the data center.
+    pub incarnation: u32,
+    /// The number of data centers.
+    pub dc_count: u8,
+    /// The number of partitions.
+    pub partition_count: u16,
+    /// Only strong transactions write keys whose names begin with one of these prefixes.
+    pub strong_only: Vec<Vec<u8>>,
+    /// The conflicts between labels of strong transactions.
+    pub conflicts: Conflicts,
+    /// The addresses of the data centers with lower numbers, which this one dials.
+    pub peers: BTreeMap<DcId, SocketAddr>,
+    /// The length of a log file of the journal.
+    pub segment_bytes: u64,
+    /// The bounds of the node.
+    pub limits: Limits,
+    /// The bounds of connections.
+    pub link: link::Settings,
+}
+
+impl Settings {
+    /// Returns the usual settings of a data center, without peers.
+    pub fn new(folder: PathBuf, cluster: u128, dc: DcId, dc_count: u8) -> Self {
+        Self {
+            folder,
+            is_founding: false,
+            cluster,
+            dc,
+            incarnation: 0,
+            dc_count,
+            partition_count: 4,
+            strong_only: Vec::new(),
+            conflicts: Conflicts::default(),
+            peers: BTreeMap::new(),
+            segment_bytes: SEGMENT_BYTES,
+            limits: Limits::default(),
+            link: link::Settings::default(),
+        }
+    }
+
+    /// Checks the settings that no other part checks.
+    fn check(&self) -> Result<(), StartError> {
+        let lower = (0..self.dc.0).map(DcId);
+        let missing: Vec<DcId> = lower.filter(|dc| !self.peers.contains_key(dc)).collect();
+        if let Some(missing) = missing.first() {
+            let why = format!("{} has no address for {missing}, which it must dial", self.dc);
+            return Err(StartError::Settings(why));
+        }
+        let mut unknown = self.peers.keys().filter(|dc| **dc >= self.dc);
+        if let Some(unknown) = unknown.next() {
+            let why = format!(
+                "{} has an address for {unknown}, and dials only data centers with lower numbers",
+                self.dc
+            );
+            return Err(StartError::Settings(why));
+        }
+        Config::new(self.dc, self.dc_count, mingle_geo::PartitionId(0), self.partition_count)
+            .check()
+            .map_err(|why| StartError::Settings(why.to_string()))
+    }
+}
+
+/// The reason why a process cannot start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The settings do not fit together.
+    Settings(String),
+    /// The journal cannot be opened.
+    Journal(OpenError),
+    /// The node cannot be restored from its journal.
+    Node(NodeError),
+    /// The operating system reports an error.
+    System(std::io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(why) => write!(f, "the settings are not accepted: {why}"),
+            Self::Journal(why) => why.fmt(f),
+            Self::Node(why) => why.fmt(f),
+            Self::System(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// The reason why a process stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It was asked to.
+    Asked,
+    /// A write or a sync failed. The process may be started again, with what can be read.
+    Journal(Fault),
+    /// Another data center knows more of this one than its journal does.
+    Outdated(Outdated),
+    /// Another process has its place.
+    Replaced {
+        /// The data center that says so.
+        by: DcId,
+        /// The reason.
+        why: link::Refused,
+    },
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => f.write_str("the process was asked to stop"),
+            Self::Journal(fault) => write!(f, "the process must stop: {fault}"),
+            Self::Outdated(why) => write!(f, "the process must stop: {why}"),
+            Self::Replaced { by, why } => write!(f, "the process must stop: {by} says that {why}"),
+        }
+    }
+}
+
+/// The state of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The number of this start.
+    pub boot: u32,
+    /// The connected data centers.
+    pub connected: Vec<DcId>,
+    /// The last ends of connections and the alarms of the core, the latest at the end; at most
+    /// [`NOTES_MAX`].
+    pub notes: Vec<String>,
+    /// The number of frames dropped because they were repeated or of another connection.
+    pub replayed: u64,
+}
+
+/// The maximum number of notes in a [`Status`].
+pub const NOTES_MAX: usize = 100;
+
+/// A running process.
+#[derive(Debug)]
+pub struct Process {
+    events: Sender<Event>,
+    driver: Option<JoinHandle<Stopped>>,
+    listener: Option<sockets::Listener>,
+}
+
+impl Process {
+    /// Starts a data center, which accepts connections of the other ones on the listener.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot start.
+    pub fn start(settings: Settings, listener: TcpListener) -> Result<Self, StartError> {
+        settings.check()?;
+        let (events, arriving) = channel();
+        let driver = Driver::start(settings, events.clone(), arriving)?;
+        let listener = sockets::listen(listener, events.clone()).map_err(StartError::System)?;
+        let driver = std::thread::Builder::new().name("driver".into()).spawn(|| driver.run());
+        let driver = Some(driver.map_err(StartError::System)?);
+        Ok(Self { events, driver, listener: Some(listener) })
+    }
+
+    /// Opens a session at this data center.
+    pub fn session(&self) -> Session {
+        Session::open(self.events.clone())
+    }
+
+    /// Returns the state of the process; `None` if it has stopped.
+    pub fn status(&self) -> Option<Status> {
+        let (answer, answers) = channel();
+        self.events.send(Event::Status(answer)).ok()?;
+        answers.recv().ok()
+    }
+
+    /// Stops the process. Records that are not safe are synced first.
+    pub fn stop(mut self) -> Stopped {
+        // It may have stopped already.
+        let _ = self.events.send(Event::Stop);
+        self.wait()
+    }
+
+    /// Waits until the process stops by itself.
+    pub fn join(mut self) -> Stopped {
+        self.wait()
+    }
+
+    fn wait(&mut self) -> Stopped {
+        let driver = self.driver.take().map(JoinHandle::join);
+        self.listener = None;
+        match driver {
+            Some(Ok(stopped)) => stopped,
+            // The panic was printed where it happened.
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Stopped::Asked,
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            // It may have stopped already; a panic was printed where it happened.
+            let _ = self.events.send(Event::Stop);
+            let _ = driver.join();
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The thread that owns the node.
+
+mod links;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use mingle_geo::certify::{CertifierConfig, GroupConfig};
+use mingle_geo::session::{CallError, SessionOutput};
+use mingle_geo::wire::{Hello, Parcel, VERSION, VERSIONS, take_parcels};
+use mingle_geo::{
+    Address, Config, DcId, Event as Outcome, Key, PartitionId, Session, SessionConfig, Update,
+};
+use mingle_geo_node::folder::Fault;
+use mingle_geo_node::segment::Identity;
+use mingle_geo_node::{Journal as _, Node, Outgoing, Setup, Time as _};
+use mingle_model::Origin;
+
+use super::machine::Machine;
+use super::{NOTES_MAX, Settings, StartError, Status, Stopped};
+use crate::journal::{FileJournal, JournalSettings, Restored};
+use crate::random;
+use links::Links;
+
+/// The maximum time between two looks at the clocks.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The interval of the sessions' and the connections' ticks, in microseconds.
+const TICK_US: u64 = 10_000;
+
+/// The maximum number of events between two looks at the clocks.
+const EVENTS_MAX: usize = 256;
+
+/// An event for the driver.
+#[derive(Debug)]
+pub enum Event {
+    /// A process has connected.
+    Accepted(TcpStream),
+    /// An attempt to connect has ended.
+    Dialed(DcId, io::Result<TcpStream>),
+    /// Bytes have come on a connection.
+    Bytes(u64, Vec<u8>),
+    /// The bytes given to a connection's writer are written.
+    Written(u64),
+    /// A connection has ended.
+    Lost(u64, String),
+    /// A sync has ended, or the journal has failed.
+    Synced(Result<(), Fault>),
+    /// A session is opened; the answer is its number.
+    Open(Sender<u64>),
+    /// A session is called.
+    Call(u64, Call, Sender<Answer>),
+    /// A session is closed.
+    Closed(u64),
+    /// The state of the process is asked for.
+    Status(Sender<Status>),
+    /// The process is to stop.
+    Stop,
+}
+
+/// A call of a session.
+#[derive(Debug)]
+pub enum Call {
+    BeginStrong,
+    Read(Vec<Key>),
+    Write(Update),
+    Rollback,
+    Commit,
+    Ask,
+    Barrier,
+}
+
+/// An answer to a call.
+#[derive(Debug)]
+pub enum Answer {
+    /// The call is done.
+    Done,
+    /// The call does not fit the state of the session.
+    Misfit(CallError),
+    /// The process may not serve.
+    Suspended(String),
+    /// The result of the call.
+    Outcome(Outcome),
+}
+
+/// A session, and the caller that waits for its answer.
+#[derive(Debug)]
+struct Client {
+    session: Session,
+    caller: Option<Sender<Answer>>,
+}
+
+/// The driver.
+#[derive(Debug)]
+pub struct Driver {
+    settings: Settings,
+    events: Sender<Event>,
+    arriving: Receiver<Event>,
+    machine: Machine,
+    node: Node,
+    boot: u32,
+    /// A random number of this start.
+    process: u64,
+    links: Links,
+    clients: BTreeMap<u64, Client>,
+    sessions: u64,
+    tick_us: u64,
+    notes: VecDeque<String>,
+    stopped: Option<Stopped>,
+}
+
+impl Driver {
+    /// Opens the journal, and restores the node.
+    pub fn start(
+        settings: Settings,
+        events: Sender<Event>,
+        arriving: Receiver<Event>,
+    ) -> Result<Self, StartError> {
+        let identity = Identity {
+            cluster: settings.cluster,
+            dc: settings.dc,
+            node: 0,
+            incarnation: settings.incarnation,
+        };
+        let usual = JournalSettings::new(&settings.folder, identity, settings.is_founding);
+        let journal = JournalSettings { segment_bytes: settings.segment_bytes, ..usual };
+        let report = events.clone();
+        let report = Box::new(move |end| {
+            // The driver may have stopped.
+            let _ = report.send(Event::Synced(end));
+        });
+        let (journal, Restored { entries, boot, .. }) =
+            FileJournal::open(&journal, report).map_err(StartError::Journal)?;
+        let setups = (0..settings.partition_count).map(|number| setup(&settings, number));
+        let entries = entries.iter().map(Vec::as_slice);
+        let node = Node::restore(settings.dc, settings.limits, setups, entries)
+            .map_err(StartError::Node)?;
+        let process = random();
+        let hello = Hello {
+            versions: VERSIONS,
+            cluster: settings.cluster,
+            dc: settings.dc,
+            node: 0,
+            incarnation: settings.incarnation,
+            boot,
+            process,
+            wall_us: 0,
+        };
+        let links = Links::new(&settings, hello, events.clone());
+        Ok(Self {
+            settings,
+            events,
+            arriving,
+            machine: Machine::new(journal),
+            node,
+            boot,
+            process,
+            links,
+            clients: BTreeMap::new(),
+            sessions: 0,
+            tick_us: 0,
+            notes: VecDeque::new(),
+            stopped: None,
+        })
+    }
+
+    /// Runs until the process stops.
+    pub fn run(mut self) -> Stopped {
+        loop {
+            match self.arriving.recv_timeout(self.wait()) {
+                Ok(event) => self.on_event(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                // This driver has a sender itself.
+                Err(RecvTimeoutError::Disconnected) => return Stopped::Asked,
+            }
+            for _ in 0..EVENTS_MAX {
+                if self.stopped.is_some() {
+                    break;
+                }
+                let Ok(event) = self.arriving.try_recv() else { break };
+                self.on_event(event);
+            }
+            if let Some(stopped) = self.stopped.take() {
+                return stopped;
+            }
+            self.tick();
+            self.flush();
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        let now_us = self.machine.now().mono_us;
+        let at_us = self.node.tick_at_us().map_or(u64::MAX, |at_us| at_us.saturating_sub(now_us));
+        Duration::from_micros(at_us).min(LOOK)
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Synced(Ok(())) => self.node.synced(&mut self.machine),
+            Event::Synced(Err(fault)) => self.stopped = Some(Stopped::Journal(fault)),
+            Event::Accepted(stream) => self.on_stream(stream, None),
+            Event::Dialed(dc, Ok(stream)) => self.on_stream(stream, Some(dc)),
+            Event::Dialed(dc, Err(error)) => {
+                self.links.peers.not_dialed(self.machine.now().mono_us, dc);
+                self.note(format!("{dc} cannot be reached: {error}"));
+            }
+            Event::Bytes(number, bytes) => self.on_bytes(number, &bytes),
+            Event::Written(number) => self.links.on_written(number),
+            Event::Lost(number, why) => self.on_lost(number, &why),
+            Event::Open(answer) => self.open(&answer),
+            Event::Call(number, call, caller) => self.call(number, call, caller),
+            Event::Closed(number) => _ = self.clients.remove(&number),
+            Event::Status(answer) => {
+                // The caller may have gone away.
+                let _ = answer.send(self.status());
+            }
+            Event::Stop => {
+                self.machine.sync();
+                self.stopped = Some(Stopped::Asked);
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            boot: self.boot,
+            connected: self.links.connected(),
+            notes: self.notes.iter().cloned().collect(),
+            replayed: self.links.replayed(),
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if self.notes.len() == NOTES_MAX {
+            self.notes.pop_front();
+        }
+        self.notes.push_back(note);
+    }
+
+    fn tick(&mut self) {
+        let now = self.machine.now();
+        if self.node.tick_at_us().is_some_and(|at_us| at_us <= now.mono_us) {
+            self.node.tick(&mut self.machine);
+            for (partition, alarm) in self.node.take_alarms() {
+                self.note(format!("partition {}: {alarm:?}", partition.0));
+            }
+        }
+        if self.tick_us > now.mono_us {
+            return;
+        }
+        self.tick_us = now.mono_us + TICK_US;
+        self.links.tick(now);
+        self.stopped = self.stopped.take().or_else(|| self.links.replaced(now.mono_us));
+        let due = self.clients.iter_mut().filter_map(|(number, client)| {
+            client.session.wake_at_us().filter(|at_us| *at_us <= now.mono_us).map(|_| *number)
+        });
+        for number in due.collect::<Vec<_>>() {
+            self.on_session(number, Session::tick);
+        }
+    }
+
+    /// Sends the messages of the node, and gives bytes to idle writers.
+    fn flush(&mut self) {
+        while !self.machine.outgoing.is_empty() {
+            for outgoing in std::mem::take(&mut self.machine.outgoing) {
+                self.send(&outgoing);
+            }
+        }
+        let now_us = self.machine.now().mono_us;
+        for ended in self.links.pump(now_us) {
+            self.on_end(ended);
+        }
+    }
+
+    fn send(&mut self, Outgoing { to, frame, .. }: &Outgoing) {
+        match to {
+            Address::Client(number) => {
+                let mut parcels = Vec::new();
+                take_parcels(VERSION, frame, |parcel| parcels.push(parcel))
+                    .expect("this process has written it");
+                for Parcel { from, message, .. } in parcels {
+                    self.on_session(*number, |session, now, outputs| {
+                        session.handle(now, from, message, outputs);
+                    });
+                }
+            }
+            Address::Replica(dc, _) => {
+                if let Err(length) = self.links.send(self.machine.now(), *dc, frame) {
+                    let most = self.settings.link.message_bytes_max;
+                    self.note(format!(
+                        "a message to {dc} has {length} bytes and is not sent, at most {most} can be"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, answer: &Sender<u64>) {
+        let number = self.sessions;
+        self.sessions += 1;
+        let id = Origin(u128::from(self.process) << 64 | u128::from(number));
+        let Settings { dc, incarnation, partition_count, .. } = self.settings;
+        let config = SessionConfig { incarnation, ..SessionConfig::new(id, dc, partition_count) };
+        if answer.send(number).is_ok() {
+            self.clients.insert(number, Client { session: Session::new(config), caller: None });
+        }
+    }
+
+    fn call(&mut self, number: u64, call: Call, caller: Sender<Answer>) {
+        let now = self.machine.now();
+        // The sender is dropped otherwise, and the caller sees that the session is gone.
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        if client.caller.is_some() {
+            let _ = caller.send(Answer::Misfit(CallError::Busy));
+            return;
+        }
+        if let Some(why) = self.links.suspended() {
+            let _ = caller.send(Answer::Suspended(why));
+            return;
+        }
+        let (session, mut outputs) = (&mut client.session, Vec::new());
+        let (begun, ends_now) = match call {
+            Call::BeginStrong => (session.begin_strong(now), true),
+            Call::Write(update) => (session.write(now, update), true),
+            Call::Rollback => {
+                session.rollback();
+                (Ok(()), true)
+            }
+            Call::Read(keys) => (session.read(now, keys, &mut outputs), false),
+            Call::Commit => (session.commit(now, &mut outputs), false),
+            Call::Ask => (session.ask(now, &mut outputs), false),
+            Call::Barrier => (session.barrier(now, &mut outputs), false),
+        };
+        // A caller that went away is no fault of the session.
+        match begun {
+            Err(why) => _ = caller.send(Answer::Misfit(why)),
+            Ok(()) if ends_now => _ = caller.send(Answer::Done),
+            Ok(()) => client.caller = Some(caller),
+        }
+        self.perform(number, outputs);
+    }
+
+    fn on_session(
+        &mut self,
+        number: u64,
+        work: impl FnOnce(&mut Session, mingle_geo::Now, &mut Vec<SessionOutput>),
+    ) {
+        let now = self.machine.now();
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        let mut outputs = Vec::new();
+        work(&mut client.session, now, &mut outputs);
+        self.perform(number, outputs);
+    }
+
+    fn perform(&mut self, number: u64, outputs: Vec<SessionOutput>) {
+        for output in outputs {
+            match output {
+                SessionOutput::Send(envelope) => {
+                    let (from, to) = (Address::Client(number), envelope.to);
+                    let parcel = Parcel { from, to, message: envelope.message };
+                    self.node.receive(parcel, &mut self.machine);
+                }
+                SessionOutput::Event(event) => {
+                    let client = self.clients.get_mut(&number);
+                    if let Some(caller) = client.and_then(|client| client.caller.take()) {
+                        // The caller may have gone away.
+                        let _ = caller.send(Answer::Outcome(event));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the settings of a partition.
+fn setup(settings: &Settings, number: u16) -> Setup {
+    let Settings { dc, incarnation, dc_count, partition_count, .. } = *settings;
+    let partition = PartitionId(number);
+    let certifier = CertifierConfig::new(partition, settings.conflicts.clone());
+    let config = Config {
+        incarnation,
+        strong_only: settings.strong_only.clone(),
+        ..Config::new(dc, dc_count, partition, partition_count)
+    };
+    let group = GroupConfig { incarnation, ..GroupConfig::new(dc, dc_count, certifier) };
+    Setup { config, group }
+}

@@ -1,0 +1,208 @@
+//! Sessions of this process, with calls that block.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use mingle_geo::session::CallError;
+use mingle_geo::{Event as Outcome, Key, Op, Refusal, State, Update, Vector};
+use mingle_model::TransactionId;
+
+use super::driver::{Answer, Call, Event};
+
+/// A client's session at this data center. Its transactions see each other's writes, and reads of one
+/// transaction see one snapshot.
+///
+/// A call blocks until its answer has come. Without one, it fails after ten seconds.
+#[derive(Debug)]
+pub struct Session {
+    number: Option<u64>,
+    events: Sender<Event>,
+}
+
+/// A committed transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The transaction.
+    pub id: TransactionId,
+    /// Its commit vector; for a transaction that wrote nothing, its snapshot.
+    pub commit_vec: Vector,
+}
+
+/// The reason why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionError {
+    /// The call does not fit the state of the session.
+    Call(CallError),
+    /// The data center refuses it; the running transaction is given up.
+    Refused(Refusal),
+    /// Another process of this data center is connected to the others, so this one may not serve. The
+    /// text is theirs. The call may succeed later.
+    Suspended(String),
+    /// The process has stopped. A commit that has no answer may be found after the next start.
+    Stopped,
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(why) => why.fmt(f),
+            Self::Refused(why) => why.fmt(f),
+            Self::Suspended(why) => write!(f, "this process may not serve: {why}"),
+            Self::Stopped => f.write_str("the process of this data center has stopped"),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+/// The reason why a commit failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommitError {
+    /// The transaction is not committed, and never will be. On a
+    /// [conflict](Refusal::Conflict) the caller runs it again.
+    Aborted(Refusal),
+    /// The outcome is unknown; [`Session::ask`] asks for it.
+    Unknown(TransactionId, Refusal),
+    /// The call itself failed.
+    Session(SessionError),
+}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Aborted(why) => write!(f, "the transaction is aborted: {why}"),
+            Self::Unknown(id, why) => write!(f, "the outcome of {id} is unknown: {why}"),
+            Self::Session(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CommitError {}
+
+impl Session {
+    pub(super) fn open(events: Sender<Event>) -> Self {
+        let (answer, answers) = channel();
+        let is_sent = events.send(Event::Open(answer)).is_ok();
+        let number = if is_sent { answers.recv().ok() } else { None };
+        Self { number, events }
+    }
+
+    /// Begins a strong transaction. Without this call, the first read or write begins a causal one.
+    ///
+    /// # Errors
+    ///
+    /// If a transaction is running, or the session has an unanswered commit.
+    pub fn begin_strong(&self) -> Result<(), SessionError> {
+        self.done(Call::BeginStrong)
+    }
+
+    /// Reads items, in the requested order.
+    ///
+    /// # Errors
+    ///
+    /// If the call does not fit, or the data center refuses it.
+    pub fn read(&self, keys: Vec<Key>) -> Result<Vec<Arc<State>>, SessionError> {
+        match self.call(Call::Read(keys))? {
+            Answer::Outcome(Outcome::Read(states)) => Ok(states),
+            other => Err(failed(other)),
+        }
+    }
+
+    /// Adds a write to the transaction. It leaves this session at the commit.
+    ///
+    /// # Errors
+    ///
+    /// If the operation does not fit the key, or the call does not fit.
+    pub fn write(&self, key: Key, op: Op) -> Result<(), SessionError> {
+        self.done(Call::Write(Update { key, op, id: None }))
+    }
+
+    /// Gives up the transaction.
+    ///
+    /// # Errors
+    ///
+    /// If the process has stopped.
+    pub fn rollback(&self) -> Result<(), SessionError> {
+        self.done(Call::Rollback)
+    }
+
+    /// Commits the transaction. The answer comes once it is on disk here; for a strong one, once it is
+    /// certified.
+    ///
+    /// # Errors
+    ///
+    /// If it is aborted, or its outcome is unknown.
+    pub fn commit(&self) -> Result<Committed, CommitError> {
+        self.committed(Call::Commit)
+    }
+
+    /// Asks for the outcome of the commit that has no answer.
+    ///
+    /// # Errors
+    ///
+    /// As for [`commit`](Self::commit).
+    pub fn ask(&self) -> Result<Committed, CommitError> {
+        self.committed(Call::Ask)
+    }
+
+    /// Waits until all that the session read or wrote survives the loss of `f` data centers.
+    ///
+    /// # Errors
+    ///
+    /// If that takes too long.
+    pub fn barrier(&self) -> Result<(), SessionError> {
+        match self.call(Call::Barrier)? {
+            Answer::Done | Answer::Outcome(Outcome::Uniform) => Ok(()),
+            other => Err(failed(other)),
+        }
+    }
+
+    fn committed(&self, call: Call) -> Result<Committed, CommitError> {
+        match self.call(call).map_err(CommitError::Session)? {
+            Answer::Outcome(Outcome::Committed { id, commit_vec, .. }) => {
+                Ok(Committed { id, commit_vec })
+            }
+            Answer::Outcome(Outcome::Aborted { refusal, .. }) => Err(CommitError::Aborted(refusal)),
+            Answer::Outcome(Outcome::Unknown { id, refusal }) => {
+                Err(CommitError::Unknown(id, refusal))
+            }
+            other => Err(CommitError::Session(failed(other))),
+        }
+    }
+
+    fn done(&self, call: Call) -> Result<(), SessionError> {
+        match self.call(call)? {
+            Answer::Done => Ok(()),
+            other => Err(failed(other)),
+        }
+    }
+
+    fn call(&self, call: Call) -> Result<Answer, SessionError> {
+        let number = self.number.ok_or(SessionError::Stopped)?;
+        let (answer, answers) = channel();
+        let sent = self.events.send(Event::Call(number, call, answer));
+        sent.map_err(|_| SessionError::Stopped)?;
+        answers.recv().map_err(|_| SessionError::Stopped)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            // The process may have stopped.
+            let _ = self.events.send(Event::Closed(number));
+        }
+    }
+}
+
+/// Returns the error of an answer that is no success of the call.
+fn failed(answer: Answer) -> SessionError {
+    match answer {
+        Answer::Misfit(why) => SessionError::Call(why),
+        Answer::Suspended(why) => SessionError::Suspended(why),
+        Answer::Outcome(Outcome::Failed(refusal)) => SessionError::Refused(refusal),
+        // An answer to another call: no session gives one, since each has one call at a time.
+        Answer::Done | Answer::Outcome(_) => SessionError::Call(CallError::Busy),
+    }
+}
