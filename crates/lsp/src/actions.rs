@@ -1,15 +1,18 @@
-//! Code actions: the advice of diagnostics, as changes to the text.
+//! Code actions: the advice of diagnostics, and `allow` for warnings, as changes to the text.
 
 use std::collections::HashMap;
 
-use gen_lsp_types::{CodeAction, CodeActionKind, CodeActionParams, WorkspaceEdit};
+use gen_lsp_types::{CodeAction, CodeActionKind, CodeActionParams, TextEdit, WorkspaceEdit};
 use mingle_lang::diagnostic as lang;
 use serde_json::{Value, json};
 
 use crate::diagnostics::diagnostic;
 use crate::document::Document;
 
-/// Returns the advice of all diagnostics that touch a range.
+/// The reason that an added `allow` has until the programmer writes another one.
+const BECAUSE: &str = "the reason why this does not matter here";
+
+/// Returns the advice of all diagnostics that touch a range, and how to allow warnings there.
 pub(crate) fn actions(document: &mut Document, params: &CodeActionParams, explains: bool) -> Value {
     let wants_fixes = params.context.only.as_ref().is_none_or(|kinds| {
         // `quickfix` itself, or the empty kind, which includes all kinds.
@@ -30,17 +33,36 @@ pub(crate) fn actions(document: &mut Document, params: &CodeActionParams, explai
     let mut actions = Vec::new();
     for found in &found {
         let shown = diagnostic(document, found, explains);
-        for help in found.help.iter().filter(|help| !help.edits.is_empty()) {
-            let edits = help.edits.iter().map(|edit| document.edit(edit)).collect();
+        let mut add = |title: String, edits: Vec<TextEdit>| {
             let changes = HashMap::from([(document.uri.clone(), edits)]);
             actions.push(CodeAction {
-                title: help.message.clone(),
+                title,
                 kind: Some(CodeActionKind::QuickFix),
                 diagnostics: Some(vec![shown.clone()]),
                 edit: Some(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }),
                 ..CodeAction::default()
             });
+        };
+        for help in found.help.iter().filter(|help| !help.edits.is_empty()) {
+            let edits = help.edits.iter().map(|edit| document.edit(edit)).collect();
+            add(help.message.clone(), edits);
+        }
+        if let Some(edit) = allowed(document, found) {
+            add(format!("Allow {} here, with a reason", found.code), vec![edit]);
         }
     }
     json!(actions)
+}
+
+/// Returns the edit that allows a warning before the statement or item around it.
+fn allowed(document: &Document, found: &lang::Diagnostic) -> Option<TextEdit> {
+    if found.severity() != lang::Severity::Warning || found.code == lang::Code::W0504 {
+        return None;
+    }
+    let part = lang::allowing(&document.checked().syntax, found.span)?;
+    let range = document.range(part.before());
+    let line = document.text().lines().nth(range.start.line as usize).unwrap_or_default();
+    let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
+    let code = found.code.text();
+    Some(TextEdit { range, new_text: format!("allow {code} because \"{BECAUSE}\"\n{indent}") })
 }

@@ -22,11 +22,8 @@ pub(crate) fn apply(
     is_whole: bool,
 ) -> Vec<Diagnostic> {
     let mut allowed = Vec::new();
-    for item in &tree.items {
-        add(&mut allowed, &item.allows, item.span);
-        if let ItemKind::Transaction(transaction) = &item.kind {
-            in_block(&mut allowed, &transaction.body);
-        }
+    for (allows, within) in parts(tree) {
+        add(&mut allowed, allows, within);
     }
     if allowed.is_empty() {
         return diagnostics;
@@ -50,6 +47,39 @@ pub(crate) fn apply(
     diagnostics
 }
 
+/// Returns the innermost statement or item around a span: `allow` stands before it.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_lang::diagnostic::allowing;
+/// use mingle_lang::incremental::Incremental;
+///
+/// let text = "store s: causal; object O in s { key id: int; } transaction t(o: ref O) { let x = 1; }";
+/// let version = Incremental::default().check(text);
+/// let unused = version.diagnostics.iter().find(|found| found.code.text() == "W0501");
+/// let place = allowing(&version.syntax, unused.expect("`o` is not used").span);
+/// assert!(place.is_some());
+/// ```
+pub fn allowing(tree: &Program, span: Span) -> Option<Span> {
+    parts(tree).into_iter().rev().map(|(_, within)| within).find(|within| within.contains(span))
+}
+
+/// The warnings that are allowed in a part of the program, and the part.
+type Part<'a> = (&'a [Allow], Span);
+
+/// Returns all items and statements; each comes after those that contain it.
+fn parts(tree: &Program) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    for item in &tree.items {
+        parts.push((&*item.allows, item.span));
+        if let ItemKind::Transaction(transaction) = &item.kind {
+            in_block(&mut parts, &transaction.body);
+        }
+    }
+    parts
+}
+
 fn add<'a>(allowed: &mut Vec<Allowed<'a>>, allows: &'a [Allow], within: Span) {
     for code in allows.iter().flat_map(|allow| &allow.codes) {
         // The parser has reported other codes.
@@ -60,19 +90,19 @@ fn add<'a>(allowed: &mut Vec<Allowed<'a>>, allows: &'a [Allow], within: Span) {
     }
 }
 
-fn in_block<'a>(allowed: &mut Vec<Allowed<'a>>, block: &'a Block) {
+fn in_block<'a>(parts: &mut Vec<Part<'a>>, block: &'a Block) {
     for statement in &block.statements {
-        add(allowed, &statement.allows, statement.span);
+        parts.push((&*statement.allows, statement.span));
         match &statement.kind {
-            StmtKind::If(branch) => in_if(allowed, branch),
-            StmtKind::While { body, .. } | StmtKind::For { body, .. } => in_block(allowed, body),
+            StmtKind::If(branch) => in_if(parts, branch),
+            StmtKind::While { body, .. } | StmtKind::For { body, .. } => in_block(parts, body),
             StmtKind::Match { some_block, none_block, .. } => {
-                in_block(allowed, some_block);
-                in_block(allowed, none_block);
+                in_block(parts, some_block);
+                in_block(parts, none_block);
             }
             StmtKind::MatchAnswer { arms, .. } => {
                 for arm in arms {
-                    in_block(allowed, &arm.block);
+                    in_block(parts, &arm.block);
                 }
             }
             _ => {}
@@ -80,11 +110,11 @@ fn in_block<'a>(allowed: &mut Vec<Allowed<'a>>, block: &'a Block) {
     }
 }
 
-fn in_if<'a>(allowed: &mut Vec<Allowed<'a>>, branch: &'a If) {
-    in_block(allowed, &branch.then_block);
+fn in_if<'a>(parts: &mut Vec<Part<'a>>, branch: &'a If) {
+    in_block(parts, &branch.then_block);
     match &branch.else_branch {
-        Some(Else::Block(block)) => in_block(allowed, block),
-        Some(Else::If(inner, _)) => in_if(allowed, inner),
+        Some(Else::Block(block)) => in_block(parts, block),
+        Some(Else::If(inner, _)) => in_if(parts, inner),
         None => {}
     }
 }

@@ -121,6 +121,40 @@ fn no_prefix_of_a_program_stops_the_server() {
     }
 }
 
+/// The edit of a warning leaves the program as it was, without the warning.
+#[test]
+fn a_warning_can_be_allowed_where_it_stands() {
+    let text = "store s: eventual;
+object Day in s { key id: string; lines: log<string>; count: counter; }
+transaction record(day: ref Day, is_new: bool) {
+    if is_new {
+        day.lines.append(\"a\");
+\tday.count.add(1);
+    }
+}
+";
+    let before = mingle_lang::check(text).diagnostics;
+    assert_eq!(before.iter().map(|found| found.code.text()).collect::<Vec<_>>(), ["W0502"]);
+    let mut server = open(text);
+    let line = json!({ "line": 5, "character": 4 });
+    let params = json!({
+        "textDocument": { "uri": URI },
+        "range": { "start": line, "end": line },
+        "context": { "diagnostics": [] },
+    });
+    tell(&mut server, Some(7), "textDocument/codeAction", params);
+    let answers = drain(&mut server);
+    let answer = answers.iter().find(|answer| answer["id"] == 7).expect("it is answered");
+    let actions = answer["result"].as_array().expect("a list");
+    let allow = actions.iter().find(|one| one["title"] == "Allow W0502 here, with a reason");
+    let edits = &allow.expect("it is offered")["edit"]["changes"][URI];
+    assert_eq!(edits[0]["range"]["start"], json!({ "line": 5, "character": 1 }));
+    let new = edits[0]["newText"].as_str().expect("text");
+    let allowed = text.replace("\tday", &format!("\t{new}day"));
+    assert_eq!(mingle_lang::check(allowed.as_str()).diagnostics, [], "{allowed}");
+    assert!(allowed.contains("\"\n\tday.count"), "{allowed}");
+}
+
 #[test]
 fn a_range_that_makes_no_sense_changes_nothing() {
     let mut server = open("store s: causal;");
