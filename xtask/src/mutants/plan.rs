@@ -137,7 +137,7 @@ impl Crate {
 pub fn package(folder: &str) -> String {
     let name = folder.rsplit('/').next().unwrap_or(folder);
     match name {
-        "mingle" => name.to_owned(),
+        "mingle" | "mingled" => name.to_owned(),
         _ if folder.starts_with("adapters/") || name == "replay" => format!("mingle-store-{name}"),
         _ => format!("mingle-{name}"),
     }
