@@ -54,6 +54,22 @@ impl Plan {
             .any(|instr| matches!(instr, Instr::Read { read, .. } if read.answering.is_some()))
     }
 
+    /// Returns the bounded counters that it changes.
+    pub fn bounded_writes(&self, program: &hir::Program) -> BTreeSet<(hir::ObjectId, u16)> {
+        let code = self.phases.iter().flat_map(|phase| &phase.code);
+        let written = code.filter_map(|instr| match instr {
+            Instr::Write { write, .. } => match write.kind {
+                WriteKind::Collection(kind, field, _) => Some((kind, field)),
+                _ => None,
+            },
+            _ => None,
+        });
+        let is_bounded = |(kind, field): &(hir::ObjectId, u16)| {
+            program.objects[kind.index()].bounds_of(*field).is_some()
+        };
+        written.filter(is_bounded).collect()
+    }
+
     /// True if it reads before an endorsement.
     pub fn endorses(&self) -> bool {
         self.phases.iter().any(|phase| phase.before_endorsement)

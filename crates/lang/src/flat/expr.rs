@@ -121,6 +121,7 @@ impl<'a> Lowering<'a> {
                 }
                 self.command((*store, *index), result, args, span)
             }
+            ExprKind::Take { place, amount, gives } => self.take(place, amount, *gives, span),
             ExprKind::Now => {
                 let dst = self.slot(None, Type::Time);
                 self.push(Kind::Now { dst }, span);

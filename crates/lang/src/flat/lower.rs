@@ -428,6 +428,10 @@ impl<'a> Lowering<'a> {
                 let kind = WriteKind::Collection(place.kind, place.field, *op);
                 (kind, self.program.store_of(place.kind), object, args)
             }
+            WriteOp::Give(place, amount) => {
+                self.take(place, amount, true, span);
+                return;
+            }
             WriteOp::Delete(object, kind) => {
                 let operand = (self.expr(object), object.span);
                 (WriteKind::Delete(*kind), self.program.store_of(*kind), operand, Vec::new())

@@ -5,6 +5,7 @@
 //! into the same slot. Functions are inlined. Statements that nothing depends on are dropped.
 
 mod answers;
+mod bounded;
 mod expr;
 mod lazy;
 mod live;
@@ -19,6 +20,7 @@ use crate::hir::{CollectionRead, CollectionWrite, ObjectId, Policy, StoreId};
 use crate::ops::Op;
 use crate::syntax::Span;
 
+pub(crate) use bounded::may_change;
 pub(crate) use lazy::{Choice, Operators};
 pub(crate) use lower::{INLINED_MAX, lower};
 pub(crate) use separate::{Separated, separate};

@@ -227,6 +227,7 @@ impl Analysis<'_> {
     /// kept.
     pub(super) fn check_slice(&self, slice: &Slice, diagnostics: &mut Diagnostics) -> bool {
         let errors = diagnostics.errors;
+        self.check_no_takes(slice, diagnostics);
         let writes = self.writes_by_place();
         for (read, stmt) in self.flat.live_statements().filter(|(id, _)| slice.contains(*id)) {
             let (store, kind) = match &stmt.kind {

@@ -8,6 +8,7 @@
 
 mod advice;
 mod answers;
+mod bounded;
 mod choice;
 mod endorsement;
 mod graph;
