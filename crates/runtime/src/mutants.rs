@@ -75,6 +75,12 @@ pub enum Mutant {
     QueriesBlind,
     /// The data that a command may have changed gets no witness rows (P4).
     CommandsLeaveNoRows,
+    /// The phase of a counter's store does not look if what the transaction holds there was given back (P3).
+    HoldNotLookedFor,
+    /// A sweep gives back holds before it has finished the transactions of their origin (P3).
+    HoldReleasedUndecided,
+    /// What a transaction that never commits holds is not given back.
+    HoldForgotten,
     /// A transaction passes on all that it met, through or not: rows multiply while a replica is
     /// away (P7).
     AllPassedOn,
@@ -84,7 +90,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 36] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -118,6 +124,9 @@ impl Mutant {
         Self::ThroughAtOne,
         Self::QueriesBlind,
         Self::CommandsLeaveNoRows,
+        Self::HoldNotLookedFor,
+        Self::HoldReleasedUndecided,
+        Self::HoldForgotten,
     ];
 
     /// The faults that break no promise of a transaction, but hold up others while a store is away.

@@ -4,9 +4,9 @@ use mingle_model::{FieldType, ObjectType, Type};
 
 use super::expr::Evaluated;
 use super::{Body, Checker};
+use crate::diagnostic::Edit;
 use crate::diagnostic::m0605::{self, Leaves};
 use crate::diagnostic::m0607::{self, Misplaced};
-use crate::diagnostic::Edit;
 use crate::hir::{Bounds, CollectionRead, Expr, ExprKind, ObjectId, Place, WriteOp};
 use crate::names::Typed;
 use crate::syntax::Span;

@@ -12,6 +12,8 @@ pub(crate) enum Misplaced {
     Function { operation: String },
     /// It decides an endorsement.
     Endorsed,
+    /// It runs ahead of a gift that stands before it.
+    AfterGive { give: Span },
 }
 
 pub(crate) fn render(misplaced: Misplaced, span: Span) -> Diagnostic {
@@ -30,6 +32,12 @@ pub(crate) fn render(misplaced: Misplaced, span: Span) -> Diagnostic {
             new(format!("a function cannot `{operation}`: functions only compute"), "in a function")
                 .with_note("let the transaction do it and pass the result on")
         }
+        Misplaced::AfterGive { give } => new(
+            "this `take` runs ahead, before what the transaction gives".to_owned(),
+            "does not see the gift",
+        )
+        .with_label(give, "given here")
+        .with_note("its result is needed before its store is visited; take first, and give afterwards"),
         Misplaced::Endorsed => new(
             "an endorsed value cannot depend on a `take` or `give`".to_owned(),
             "an endorsement depends on this",

@@ -264,7 +264,7 @@ impl Analysis<'_> {
 
     /// Returns the first of the writes that precedes a read: earlier in the program, or in a loop
     /// around both.
-    fn earlier_write(&self, read: StmtId, writes: &[StmtId]) -> Option<StmtId> {
+    pub(super) fn earlier_write(&self, read: StmtId, writes: &[StmtId]) -> Option<StmtId> {
         let is_loop =
             |id: &StmtId| matches!(self.flat.get(*id).kind, Kind::While { .. } | Kind::For { .. });
         let loops: Vec<StmtId> = self.flat.ancestors(read).filter(is_loop).collect();

@@ -229,8 +229,10 @@ impl Names {
                     let known = known.filter(|known| known.declared.name == object.name).last();
                     members.extend(object.fields.iter().enumerate().map(|(index, declared)| {
                         let bounds = known.and_then(|known| known.bounds_of(index as u16));
-                        let shown = bounds
-                            .map_or_else(|| declared.field_type.to_string(), |found| found.to_string());
+                        let shown = bounds.map_or_else(
+                            || declared.field_type.to_string(),
+                            |found| found.to_string(),
+                        );
                         field(Kind::Field, &declared.name, shown)
                     }));
                 }

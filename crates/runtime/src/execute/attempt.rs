@@ -37,8 +37,8 @@ use mingle_lang::hir::StoreId;
 use mingle_model::{Name, Stamp, TransactionId, WitnessRow};
 use mingle_store::record::read_floor;
 use mingle_store::{
-    Answer, Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, Transaction,
-    Write,
+    Answer, Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError,
+    Transaction, Write,
 };
 
 use crate::api::call::PhaseReport;
@@ -55,6 +55,7 @@ use crate::execute::phase::Tries;
 use crate::execute::preflight::{Question, called_read};
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::answer::Asked;
+use crate::interpreter::machine::hold::HoldAsked;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
 use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
@@ -74,6 +75,8 @@ pub(crate) enum Step {
     StartOver,
     /// The attempt is repeated at once.
     Again,
+    /// The attempt needs a take that runs ahead.
+    Hold(Box<HoldAsked>),
     /// The attempt must first wait for these transactions.
     Wait(Vec<(TransactionId, Awaited)>),
 }
@@ -106,6 +109,8 @@ pub(crate) struct Visit {
     pub(crate) taken: Option<Witness>,
     /// The origin may not begin transactions any more.
     pub(crate) is_fenced: bool,
+    /// Something that the transaction held at the store is no longer there.
+    pub(crate) is_hold_lost: bool,
     /// The phase leaves nothing at its store for any answers: its last reads may end it.
     pub(crate) leaves_nothing: bool,
     /// The answers are needed after the run.
@@ -147,7 +152,10 @@ impl Executor {
         };
         let store = self.site(execution, store)?;
         self.learn_pinned(execution, (index, store), tries, report.attempts).await?;
-        if let Some(worker) = self.worker_for(store, tries).filter(|_| !plan.has_policies()) {
+        if let Some(worker) = self
+            .worker_for(store, tries)
+            .filter(|_| !plan.needs_origin() && execution.hold.is_none())
+        {
             let place = (index, store);
             let beside = self.attempt_remotely(worker, execution, place, tries, control, report);
             return Box::pin(beside).await;
@@ -168,7 +176,7 @@ impl Executor {
         let running = self.run_code(execution, index, tries, &mut visit, &mut *transaction, told);
         let driven = alongside(&mut early, pin!(running)).await?;
         visit.note_satisfied(execution);
-        if visit.is_fenced {
+        if visit.is_fenced || (visit.is_hold_lost && !execution.has_begun()) {
             return Ok(self.start_as_another(execution));
         }
         if let Some(witness) = visit.taken.take() {
@@ -176,6 +184,10 @@ impl Executor {
             let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
             execution.wait_set.saw(self.stores.stamped(store), &seen.stamp);
             return Ok(self.take_over(execution, tries, witness, report));
+        }
+        if visit.is_hold_lost {
+            // Another process has run the phase: the next attempt looks for its witness.
+            return Err(Error::Store(StoreError::Conflict));
         }
         match driven {
             Driven::Step(step) => Ok(step),
@@ -272,6 +284,7 @@ impl Executor {
             unbounded: !self.stores.is_worker && is_decided,
         };
         let mut machine = Machine::new(start, &execution.call.arguments, &self.stores.settings);
+        machine.with_holds(execution.holds.answers.get(&index));
         machine.mutate(self.stores.mutation);
         machine
     }
@@ -302,6 +315,7 @@ impl Executor {
                 Ok(Step::Done)
             }
             Need::StartOver => Ok(Step::StartOver),
+            Need::Hold(asked) => Ok(Step::Hold(Box::new(asked))),
             other => unreachable!("a phase without effects needs no store, not {other:?}"),
         }
     }
@@ -324,7 +338,13 @@ impl Executor {
             self.stores.stats.count(Counted::Fenced);
             self.in_flight.renew(id.origin);
         }
-        if execution.call.plan.isolated { Step::StartOver } else { Step::Again }
+        // The process that has fenced this origin gives back what it held.
+        let has_held = std::mem::take(&mut execution.holds).has_asked();
+        if execution.call.plan.isolated || has_held || execution.hold.is_some() {
+            Step::StartOver
+        } else {
+            Step::Again
+        }
     }
 
     /// Handles a phase that another process has run, or has excluded from ever running.
@@ -382,6 +402,7 @@ impl Executor {
             asked.push((floor(id), Question::Floor(id)));
         }
         asked.extend(self.own_reads(execution, tries));
+        asked.extend(self.held_reads(execution, index));
         asked.extend(called_read(execution, tries));
         asked.extend(self.endorsed_reads(execution, index));
         let leaves_nothing = tries.pinned.is_none()
@@ -398,10 +419,11 @@ impl Executor {
             answers: Vec::new(),
             version: tries.pinned.as_ref().map_or(0, |pinned| pinned.version),
             flushed: Vec::new(),
-            own: execution.id,
+            own: execution.id.or(execution.hold.as_ref().map(|hold| hold.id)),
             satisfied: Vec::new(),
             taken: None,
             is_fenced: false,
+            is_hold_lost: false,
             leaves_nothing,
             keeps_answers: !leaves_nothing || execution.call.plan.phases[index].before_endorsement,
             goes_on: None,
@@ -468,6 +490,7 @@ impl Executor {
                 Question::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
                 // After starting over, the call is answered from the record.
                 Question::Called if record.is_some() => step = Some(Step::StartOver),
+                Question::Hold => visit.is_hold_lost |= record.is_none(),
                 Question::Fence => visit.is_fenced |= record.is_some(),
                 Question::FloorAsFence => visit.is_fenced |= is_below(visit.own),
                 Question::OwnWitness => {

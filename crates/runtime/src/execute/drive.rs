@@ -90,6 +90,9 @@ impl Executor {
                 visit.asked = Some(Box::new(asked));
                 return Ok(None);
             }
+            if let Need::Hold(asked) = need {
+                return Ok(Some(Step::Hold(Box::new(asked))));
+            }
             let reads = match &mut need {
                 Need::Read(reads) if pinned.is_none() => std::mem::take(reads),
                 _ => Vec::new(),
@@ -103,12 +106,16 @@ impl Executor {
             if !reads.is_empty() || !visit.questions.is_empty() {
                 let is_last = match need {
                     Need::Read(_) => machine.reads_last(),
-                    Need::Flush(_) | Need::Answer(_) => false,
+                    Need::Flush(_) | Need::Answer(_) | Need::Hold(_) => false,
                     Need::Turn | Need::Done | Need::StartOver => true,
                 };
                 let asking = Asking { reads: &reads, is_last: is_last && visit.ends_with_reads() };
                 let (found, stopped) = self.ask(visit, asking, transaction, report).await?;
-                if stopped.is_some() || visit.taken.is_some() || visit.is_fenced {
+                if stopped.is_some()
+                    || visit.taken.is_some()
+                    || visit.is_fenced
+                    || visit.is_hold_lost
+                {
                     return Ok(Some(stopped.unwrap_or(Step::Again)));
                 }
                 answers = found;
@@ -130,7 +137,7 @@ impl Executor {
                     visit.flushed.extend(writes.iter().cloned());
                     transaction.flush(writes).await.map_err(Error::Store)?;
                 }
-                Need::Turn | Need::Done | Need::Answer(_) => return Ok(None),
+                Need::Turn | Need::Done | Need::Answer(_) | Need::Hold(_) => return Ok(None),
                 Need::StartOver => return Ok(Some(Step::StartOver)),
             }
         }

@@ -9,6 +9,7 @@
 //!   answers that every process must share;
 //! - `single_engine` runs all phases in one transaction of an engine, `host` marks those that run in the
 //!   application's own, and `send_phase` sends one to a worker;
+//! - `hold` takes from bounded counters ahead of the first commit, and gives back what was not needed;
 //! - `helper` finishes transactions that others have begun, and `parked` sets aside those that cannot be
 //!   finished; `lost_answer` asks for the outcome of a commit;
 //! - `idempotency` answers calls that are made again.
@@ -23,6 +24,7 @@ pub(crate) mod drive;
 pub(crate) mod early_prefetch;
 pub(crate) mod execution;
 pub(crate) mod helper;
+pub(crate) mod hold;
 pub(crate) mod host;
 pub(crate) mod idempotency;
 pub(crate) mod lent;

@@ -159,6 +159,13 @@ impl Executor {
                     return Err(conflict(&report, control));
                 }
                 Ok(Step::Again) => continue,
+                Ok(Step::Hold(asked)) => {
+                    if !self.hold(execution, index, *asked, control).await? {
+                        self.start_as_another(execution);
+                        return Ok(self.counted(Counted::StartedOver, PhaseEnd::StartOver));
+                    }
+                    continue;
+                }
                 Ok(Step::Wait(ids)) => {
                     self.tell_waits(control, &report, index, &ids);
                     self.wait(execution, &mut tries, control, &mut report, &ids).await?;

@@ -182,7 +182,7 @@ impl Recovery {
         store: usize,
         traces: &mut BTreeMap<Origin, Trace>,
     ) -> Result<(), StoreError> {
-        for kind in TRACES {
+        for kind in TRACES.into_iter().chain([RecordKind::Hold]) {
             for (key, _) in self.stores.all_records(store, None, kind, None).await? {
                 if let Some(origin) = key.origin() {
                     traces.entry(origin).or_default().records.insert((store, key));
@@ -226,6 +226,8 @@ impl Recovery {
             let mut writes = Vec::new();
             for key in records {
                 let is_below = match key.transaction() {
+                    // What it holds must be given back, not forgotten.
+                    _ if key.kind == RecordKind::Hold => false,
                     Some((id, _)) => id.sequence <= floor,
                     None => floor == u64::MAX,
                 };
@@ -260,6 +262,9 @@ impl Recovery {
         let fenced = self.is_fenced(origin).await;
         let is_fenced =
             self.stores.mutant == Mutant::SweepWithoutFence || matches!(fenced, Ok(true));
+        if self.stores.mutant == Mutant::HoldReleasedUndecided {
+            self.give_back_holds(origin).await?;
+        }
         let (intents, is_all) = self.intents_of(origin).await;
         let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         let mut is_finished = is_all;
@@ -290,6 +295,9 @@ impl Recovery {
         if !is_fenced || !is_finished || !self.is_seen(origin).await? {
             return Ok(false);
         }
+        // No transaction of the origin can begin any more, and those that had begun are finished: their phases at
+        // the stores of their holds have removed these.
+        self.give_back_holds(origin).await?;
         if self.stores.mutant == Mutant::FloorAfterDeletion {
             self.delete_all(origin).await?;
         }
@@ -305,6 +313,17 @@ impl Recovery {
             self.delete_all(origin).await?;
         }
         Ok(true)
+    }
+
+    /// Gives back what transactions of an origin hold that never commit.
+    async fn give_back_holds(&self, origin: Origin) -> Result<(), StoreError> {
+        for store in 0..self.stores.all.len() {
+            let kind = RecordKind::Hold;
+            for (key, _) in self.stores.all_records(store, None, kind, Some(origin)).await? {
+                self.executor.give_back_one(store, &key, false).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts up an origin's fence; true if every replica of every store has it.

@@ -4,6 +4,7 @@
 //! this need; the driver hands in the answers and resumes the machine.
 
 pub(crate) mod answer;
+pub(crate) mod hold;
 mod read;
 mod refuse;
 mod slice;
@@ -25,6 +26,7 @@ use rustc_hash::FxHashMap;
 use crate::api::error::Error;
 use crate::api::settings::Settings;
 use crate::interpreter::machine::answer::{Answered, Asked};
+use crate::interpreter::machine::hold::{HoldAnswers, HoldAsked};
 use crate::interpreter::machine::slice::{Slice, weight};
 use crate::interpreter::write_buffer::WriteBuffer;
 
@@ -83,6 +85,8 @@ pub enum Need {
     Read(Vec<Read>),
     /// The answer to a read with a policy, through [`Machine::supply_answer`].
     Answer(Asked),
+    /// The result of a take that runs ahead; the next machine of the phase has it.
+    Hold(HoldAsked),
     /// These writes sent before the commit, in one round trip.
     Flush(Vec<Write>),
     /// A turn to compute: other tasks had none for a whole slice.
@@ -138,6 +142,8 @@ pub struct Machine<'a> {
     /// The answer to the read with a policy that comes next.
     answered: Option<Answered>,
     write_buffer: WriteBuffer,
+    /// The results of takes that run ahead.
+    holds: Option<&'a HoldAnswers>,
     /// Commands that wait to be sent, so fetched data may be out of date.
     commands: Vec<Write>,
     recorded: Recorded,
@@ -187,7 +193,8 @@ impl<'a> Machine<'a> {
             fetched: FxHashMap::default(),
             awaited: Vec::new(),
             answered: None,
-            write_buffer: WriteBuffer::default(),
+            write_buffer: hold::given_back(earlier, plan, phase.store),
+            holds: None,
             commands: Vec::new(),
             recorded: Recorded::new(plan),
             result: None,
@@ -335,6 +342,9 @@ impl<'a> Machine<'a> {
             Instr::Fetch(reads) => return Ok(self.fetch(reads)),
             Instr::Read { read, dsts } => return self.read(read, dsts),
             Instr::Write { write, dst } => return self.write(write, *dst),
+            Instr::Hold { dst, object, amount, hold } => {
+                return Ok(self.hold(*dst, (object, amount), *hold));
+            }
             Instr::Require { condition, message, code, must_be_new } => {
                 if !self.is_true(condition) {
                     return Err(self.refused(message, code.as_ref(), must_be_new.as_ref()));

@@ -248,7 +248,8 @@ impl<'a> Machine<'a> {
 
     /// Returns the value of a counter whose adds have this sum.
     fn counted(&self, object: &Ref, field: u16, sum: i128) -> i64 {
-        let declared = self.program.objects.iter().find(|known| known.declared.name == *object.kind());
+        let declared =
+            self.program.objects.iter().find(|known| known.declared.name == *object.kind());
         declared.expect("the object is of a declared kind").counted(field, sum)
     }
 
