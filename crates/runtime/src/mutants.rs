@@ -75,8 +75,8 @@ pub enum Mutant {
     QueriesBlind,
     /// The data that a command may have changed gets no witness rows (P4).
     CommandsLeaveNoRows,
-    /// The phase of a counter's store does not look if what the transaction holds there was given back (P3).
-    HoldNotLookedFor,
+    /// The phase of a counter's store does not know what the transaction holds there (P3).
+    HoldNotSettled,
     /// A sweep gives back holds before it has finished the transactions of their origin (P3).
     HoldReleasedUndecided,
     /// What a transaction that never commits holds is not given back.
@@ -124,7 +124,7 @@ impl Mutant {
         Self::ThroughAtOne,
         Self::QueriesBlind,
         Self::CommandsLeaveNoRows,
-        Self::HoldNotLookedFor,
+        Self::HoldNotSettled,
         Self::HoldReleasedUndecided,
         Self::HoldForgotten,
     ];

@@ -37,7 +37,7 @@ pub(super) fn stores_to_hold(program: &Program, flat: &Flat) -> Vec<StoreId> {
     taken
 }
 
-fn held<'f>((id, stmt): (StmtId, &'f Stmt)) -> Option<(StmtId, &'f Held)> {
+fn held((id, stmt): (StmtId, &Stmt)) -> Option<(StmtId, &Held)> {
     match &stmt.kind {
         Kind::Hold(held) => Some((id, held)),
         _ => None,

@@ -225,8 +225,8 @@ impl Names {
                 if let Some(object) = self.program.schema.objects.get(object) {
                     let key = &object.key_name;
                     members.push(field(Kind::Key, key, object.key_type.to_string()));
-                    let known = self.program.objects.iter();
-                    let known = known.filter(|known| known.declared.name == object.name).last();
+                    let mut known = self.program.objects.iter();
+                    let known = known.rfind(|known| known.declared.name == object.name);
                     members.extend(object.fields.iter().enumerate().map(|(index, declared)| {
                         let bounds = known.and_then(|known| known.bounds_of(index as u16));
                         let shown = bounds.map_or_else(

@@ -199,7 +199,7 @@ fn a_process_that_was_taken_for_dead_sells_nothing_that_was_given_back() {
         stores.pass(1);
         let other = stores.server();
         stores.pass(60);
-        let (sold, _) = sell(&stores, &[other.clone()], "buy", 2);
+        let (sold, _) = sell(&stores, std::slice::from_ref(&other), "buy", 2);
         stores.world.block_on(plan.release());
         stores.pass(60);
         let seen = look(&stores, &other);

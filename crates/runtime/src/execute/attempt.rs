@@ -402,7 +402,7 @@ impl Executor {
             asked.push((floor(id), Question::Floor(id)));
         }
         asked.extend(self.own_reads(execution, tries));
-        asked.extend(self.held_reads(execution, index));
+        asked.extend(Self::held_reads(execution, index));
         asked.extend(called_read(execution, tries));
         asked.extend(self.endorsed_reads(execution, index));
         let leaves_nothing = tries.pinned.is_none()

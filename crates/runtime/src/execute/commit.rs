@@ -54,7 +54,6 @@ use crate::execute::bookkeeping::{Draft, intent_store, role};
 use crate::execute::control::Control;
 use crate::execute::early_prefetch::EarlyPrefetch;
 use crate::execute::execution::{Begun, Execution};
-use crate::execute::hold::leave_holds;
 use crate::execute::host::HeldCommit;
 use crate::execute::phase::Tries;
 use crate::in_flight::table::Left;
@@ -157,7 +156,7 @@ impl Executor {
         self.meet(execution, index, &visit, &written, &mut draft);
         self.leave_rows(execution, index, role, &visit, &written, &mut draft)?;
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
-        leave_holds(execution, index, wrote, &mut draft);
+        Self::leave_holds(execution, index, wrote, &mut draft);
         let is_decisive = !execution.has_written() && (wrote || role == Role::First);
         self.leave_called(execution, index, (role, is_decisive), &finished, &mut draft);
         self.refuse_behind_parked(execution, (index, is_decisive), &draft.found).await?;

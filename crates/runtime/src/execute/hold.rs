@@ -122,12 +122,16 @@ impl Executor {
                     if taken {
                         execution.holds.held.push(held);
                     }
-                    execution.note_held();
+                    if self.stores.mutant != Mutant::HoldNotSettled {
+                        execution.note_held();
+                    }
                     execution.holds.answers.entry(phase).or_default().note(asked, taken);
                     Ok(true)
                 }
                 Ok(PhaseEnd::StartOver | PhaseEnd::Over | PhaseEnd::Abandoned) => Ok(false),
                 Err(error) => {
+                    // A mark may be left in its place, until the floor is above this transaction.
+                    execution.left.rows.insert(held.store as usize);
                     execution.holds.held.push(held);
                     execution.holds.is_uncertain = true;
                     Err(error)
@@ -272,18 +276,18 @@ impl Executor {
             }
         }));
     }
-}
 
-/// Leaves the hold of a take that runs ahead, or removes those that a phase settles.
-pub(crate) fn leave_holds(execution: &Execution, index: usize, wrote: bool, draft: &mut Draft) {
-    if let Some(hold) = execution.hold.as_ref().filter(|_| wrote) {
-        let Hold { id, held } = &**hold;
-        draft.writes.push(Write::Record(held.key.clone(), held.record()));
-        draft.guards.extend(floor::may_begin(*id));
-        draft.guards.push(Guard::Absent(held.key.clone()));
+    /// Leaves the hold of a take that runs ahead, or removes those that a phase settles.
+    pub(crate) fn leave_holds(execution: &Execution, index: usize, wrote: bool, draft: &mut Draft) {
+        if let Some(hold) = execution.hold.as_ref().filter(|_| wrote) {
+            let Hold { id, held } = &**hold;
+            draft.writes.push(Write::Record(held.key.clone(), held.record()));
+            draft.guards.extend(floor::may_begin(*id));
+            draft.guards.push(Guard::Absent(held.key.clone()));
+        }
+        let plan = &execution.call.plan;
+        let Some(store) = plan.phases[index].store else { return };
+        let held = execution.recorded.held_at(plan, store);
+        draft.writes.extend(held.into_iter().map(|held| Write::Discard(held.key)));
     }
-    let plan = &execution.call.plan;
-    let Some(store) = plan.phases[index].store else { return };
-    let held = execution.recorded.held_at(plan, store);
-    draft.writes.extend(held.into_iter().map(|held| Write::Discard(held.key)));
 }

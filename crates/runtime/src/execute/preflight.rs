@@ -68,10 +68,7 @@ impl Executor {
 
     /// Returns the reads of what the transaction holds at the store of a phase: another process may have given it
     /// back, if this one was taken for dead.
-    pub(crate) fn held_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Question)> {
-        if self.stores.mutant == Mutant::HoldNotLookedFor {
-            return Vec::new();
-        }
+    pub(crate) fn held_reads(execution: &Execution, index: usize) -> Vec<(Read, Question)> {
         let plan = &execution.call.plan;
         let store = plan.phases[index].store;
         let held = store.map(|store| execution.recorded.held_at(plan, store)).unwrap_or_default();

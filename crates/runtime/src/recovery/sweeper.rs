@@ -40,6 +40,8 @@ struct Trace {
     records: BTreeSet<(usize, RecordKey)>,
     /// Witness rows by store.
     rows: BTreeMap<usize, Vec<WitnessRow>>,
+    /// The number of its holds: they are given back, and never only deleted.
+    holds: usize,
 }
 
 impl Recovery {
@@ -133,7 +135,7 @@ impl Recovery {
         let mut dead = Vec::new();
         for (origin, trace) in traces {
             let rest = self.drop_garbage(origin, trace).await?;
-            let has_rest = !rest.records.is_empty() || !rest.rows.is_empty();
+            let has_rest = !rest.records.is_empty() || !rest.rows.is_empty() || rest.holds > 0;
             if origin != own && has_rest && (assumes_dead || self.is_dead(origin).await) {
                 dead.push(origin);
             }
@@ -183,9 +185,15 @@ impl Recovery {
         traces: &mut BTreeMap<Origin, Trace>,
     ) -> Result<(), StoreError> {
         for kind in TRACES.into_iter().chain([RecordKind::Hold]) {
-            for (key, _) in self.stores.all_records(store, None, kind, None).await? {
-                if let Some(origin) = key.origin() {
-                    traces.entry(origin).or_default().records.insert((store, key));
+            for (key, value) in self.stores.all_records(store, None, kind, None).await? {
+                let Some(origin) = key.origin() else { continue };
+                let trace = traces.entry(origin).or_default();
+                // The mark of a hold that was given up before it stood has no content. Below a floor it is
+                // garbage: the guards of the hold's commit ask for the floor too.
+                if kind == RecordKind::Hold && !value.is_empty() {
+                    trace.holds += 1;
+                } else {
+                    trace.records.insert((store, key));
                 }
             }
         }
@@ -211,7 +219,7 @@ impl Recovery {
     /// Deletes the records below the floor, which arrived after their transaction was cleaned up.
     /// Returns the rest.
     async fn drop_garbage(&self, origin: Origin, trace: Trace) -> Result<Trace, StoreError> {
-        let mut rest = Trace::default();
+        let mut rest = Trace { holds: trace.holds, ..Trace::default() };
         if self.stores.mutant == Mutant::NothingDeleted {
             return Ok(trace);
         }
@@ -226,8 +234,6 @@ impl Recovery {
             let mut writes = Vec::new();
             for key in records {
                 let is_below = match key.transaction() {
-                    // What it holds must be given back, not forgotten.
-                    _ if key.kind == RecordKind::Hold => false,
                     Some((id, _)) => id.sequence <= floor,
                     None => floor == u64::MAX,
                 };

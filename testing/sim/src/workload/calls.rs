@@ -66,6 +66,8 @@ pub enum Kind {
     Wipe,
     /// Reads an object that others delete at a causal store.
     ReadSheet,
+    /// Takes at its second store ahead of its first.
+    Buy,
 }
 
 /// The stores of the simulated program, in the order in which transactions visit them.
@@ -308,6 +310,7 @@ impl ClientCall {
             }
             Kind::Wipe => vec![write(account), read(sheet), write(inbox)],
             Kind::ReadSheet => vec![read(account), read(sheet)],
+            Kind::Buy => vec![write(account), write(shelf), write(inbox)],
         }
     }
 
@@ -354,6 +357,7 @@ impl ClientCall {
             Kind::Scribble => "scribble",
             Kind::Wipe => "wipe",
             Kind::ReadSheet => "read_sheet",
+            Kind::Buy => "buy",
         }
     }
 
@@ -370,7 +374,7 @@ impl ClientCall {
         match self.kind {
             Kind::Record | Kind::Enroll => vec![ledger, inbox, tag],
             Kind::Audit => vec![ledger, inbox],
-            Kind::Tally => vec![account, shelf, inbox, tag],
+            Kind::Tally | Kind::Buy => vec![account, shelf, inbox, tag],
             Kind::Jot | Kind::Scrap => vec![account, shelf, pad, inbox, tag],
             Kind::ReadPad => vec![pad, inbox],
             Kind::Browse => vec![shelf, inbox],

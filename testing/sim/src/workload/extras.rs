@@ -69,6 +69,8 @@ pub struct Extras {
     pub has_eventual_wall: bool,
     /// True if the program has operations and deletes.
     pub has_operations: bool,
+    /// True if shelves have a stock.
+    pub has_takes: bool,
 }
 
 /// Adds the extras of a seed, if it has any.
@@ -88,7 +90,7 @@ pub fn add(seed: u64, setup: &mut Setup, events: &mut Vec<Event<ClientCall>>) {
 }
 
 /// Adds calls of each client, at most this many.
-fn add_calls(
+pub(super) fn add_calls(
     random: &mut Random,
     mix: &[Kind],
     most: usize,
@@ -116,7 +118,7 @@ fn during(random: &mut Random, most: Duration) -> Duration {
 }
 
 /// Adds processes that die while a link of theirs to a store is slow or cut.
-fn add_deaths(random: &mut Random, setup: &Setup, events: &mut Vec<Event<ClientCall>>) {
+pub(super) fn add_deaths(random: &mut Random, setup: &Setup, events: &mut Vec<Event<ClientCall>>) {
     for _ in 0..random.below(5) {
         let process = process_name(random.below(setup.processes));
         let store: Name = Store::ALL[random.below(4)].name().into();
@@ -167,6 +169,7 @@ fn add_keyed(seed: u64, setup: &mut Setup, events: &mut Vec<Event<ClientCall>>) 
         changes_program: random.one_in(2),
         has_eventual_wall: setup.is_eventual && !random.one_in(3),
         has_operations: false,
+        has_takes: false,
     };
     add_calls(&mut random, MIX, 8, setup, events);
     for event in events {
