@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use mingle_model::{LevelId, Name, Schema, Type};
 
+pub use holds::HoldPlan;
+
 use crate::flat::{Access, Answering, Flat, Kind, Operand, ReadKind, Slot, StmtId, WriteKind};
 use crate::flow::Flow;
 use crate::hir::{self, StoreId};
@@ -48,19 +50,6 @@ pub struct Plan {
     /// The counters from which it takes ahead.
     pub holds: Vec<HoldPlan>,
     pub(crate) flat: Arc<Flat>,
-}
-
-/// A bounded counter from which a transaction takes ahead.
-#[derive(Clone, Debug)]
-pub struct HoldPlan {
-    /// The store.
-    pub store: StoreId,
-    /// The kind of object.
-    pub kind: hir::ObjectId,
-    /// The counter.
-    pub field: u16,
-    /// A transaction that takes: its arguments are the object and the amount, its result says if it took.
-    pub plan: Arc<Plan>,
 }
 
 impl Plan {

@@ -4,14 +4,27 @@ use std::sync::Arc;
 
 use mingle_model::Type;
 
-use super::{HoldPlan, plan};
+use super::{Plan, plan};
 use crate::diagnostic::Diagnostics;
 use crate::flat::Held;
 use crate::flow::{self, Rules};
 use crate::hir::{
-    Expr, ExprKind, ObjectId, Place, Program, Stmt, StmtKind, Transaction, Var, VarId,
+    Expr, ExprKind, ObjectId, Place, Program, Stmt, StmtKind, StoreId, Transaction, Var, VarId,
 };
 use crate::split::Mutation;
+
+/// A bounded counter from which a transaction takes ahead.
+#[derive(Clone, Debug)]
+pub struct HoldPlan {
+    /// The store.
+    pub store: StoreId,
+    /// The kind of object.
+    pub kind: ObjectId,
+    /// The counter.
+    pub field: u16,
+    /// A transaction that takes: its arguments are the object and the amount, its result says if it took.
+    pub plan: Arc<Plan>,
+}
 
 /// A counter: its kind of object, and its field.
 pub(super) type Counter = (ObjectId, u16);

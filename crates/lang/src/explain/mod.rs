@@ -275,17 +275,8 @@ impl Explainer<'_> {
                             push(format!("ask {}", self.text(stmt.span)));
                             false
                         }
-                        Kind::Hold(held) => {
-                            let store = &self.store_names[held.store.index()];
-                            push(format!("hold at {store}: {}", self.text(stmt.span)));
-                            false
-                        }
-                        Kind::Agree { value_span, .. } => {
-                            push(format!("start over if changed: {}", self.text(*value_span)));
-                            false
-                        }
-                        Kind::Require { must_be_new: Some(_), .. } => {
-                            push(format!("refuse if it exists: {}", self.text(stmt.span)));
+                        _ if self.told(stmt).is_some() => {
+                            push(self.told(stmt).unwrap_or_default());
                             false
                         }
                         Kind::Require { .. } => true,
@@ -325,6 +316,23 @@ impl Explainer<'_> {
                 Node::Return(_, false) => push("end of this phase".into()),
             }
         }
+    }
+
+    /// Returns the line of a step that the program does not show as a statement.
+    fn told(&self, stmt: &Stmt) -> Option<String> {
+        Some(match &stmt.kind {
+            Kind::Hold(held) => {
+                let store = &self.store_names[held.store.index()];
+                format!("hold at {store}: {}", self.text(stmt.span))
+            }
+            Kind::Agree { value_span, .. } => {
+                format!("start over if changed: {}", self.text(*value_span))
+            }
+            Kind::Require { must_be_new: Some(_), .. } => {
+                format!("refuse if it exists: {}", self.text(stmt.span))
+            }
+            _ => return None,
+        })
     }
 
     fn branch(

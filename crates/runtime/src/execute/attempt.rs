@@ -34,10 +34,9 @@ use std::time::Duration;
 
 use crate::interpreter::instructions::visits;
 use mingle_lang::hir::StoreId;
-use mingle_model::{Name, Stamp, TransactionId, WitnessRow};
-use mingle_store::record::read_floor;
+use mingle_model::{Name, TransactionId, WitnessRow};
 use mingle_store::{
-    Answer, Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError,
+    Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError,
     Transaction, Write,
 };
 
@@ -59,9 +58,8 @@ use crate::interpreter::machine::hold::HoldAsked;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
 use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
-use crate::protocol::intent::{Unreadable, Witness, decode};
+use crate::protocol::intent::Witness;
 use crate::protocol::wait_set::Awaited;
-use crate::stores::records::{read_parts, unreadable};
 
 /// The outcome of an attempt in which no store failed.
 pub(crate) enum Step {
@@ -102,7 +100,7 @@ pub(crate) struct Visit {
     /// Writes that were sent before the commit.
     pub(crate) flushed: Vec<Write>,
     /// The transaction's own id, if it has one yet.
-    own: Option<TransactionId>,
+    pub(crate) own: Option<TransactionId>,
     /// Awaited transactions that are visible here.
     pub(crate) satisfied: Vec<TransactionId>,
     /// The phase's commit witness, if another process ran the phase.
@@ -152,10 +150,7 @@ impl Executor {
         };
         let store = self.site(execution, store)?;
         self.learn_pinned(execution, (index, store), tries, report.attempts).await?;
-        if let Some(worker) = self
-            .worker_for(store, tries)
-            .filter(|_| !plan.needs_origin() && execution.hold.is_none())
-        {
+        if let Some(worker) = self.worker_for(store, tries).filter(|_| !execution.needs_origin()) {
             let place = (index, store);
             let beside = self.attempt_remotely(worker, execution, place, tries, control, report);
             return Box::pin(beside).await;
@@ -176,7 +171,7 @@ impl Executor {
         let running = self.run_code(execution, index, tries, &mut visit, &mut *transaction, told);
         let driven = alongside(&mut early, pin!(running)).await?;
         visit.note_satisfied(execution);
-        if visit.is_fenced || (visit.is_hold_lost && !execution.has_begun()) {
+        if visit.is_fenced {
             return Ok(self.start_as_another(execution));
         }
         if let Some(witness) = visit.taken.take() {
@@ -184,10 +179,6 @@ impl Executor {
             let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
             execution.wait_set.saw(self.stores.stamped(store), &seen.stamp);
             return Ok(self.take_over(execution, tries, witness, report));
-        }
-        if visit.is_hold_lost {
-            // Another process has run the phase: the next attempt looks for its witness.
-            return Err(Error::Store(StoreError::Conflict));
         }
         match driven {
             Driven::Step(step) => Ok(step),
@@ -221,6 +212,11 @@ impl Executor {
         } else {
             self.drive(&mut machine, pinned, visit, transaction, told).await?
         };
+        if visit.is_hold_lost && visit.taken.is_none() && execution.has_begun() {
+            // Another process has run the phase: the next attempt looks for its witness.
+            return Err(Error::Store(StoreError::Conflict));
+        }
+        visit.is_fenced |= visit.is_hold_lost && !execution.has_begun();
         Ok(match step {
             Some(step) => Driven::Step(step),
             None => Driven::Finished(machine.finish()),
@@ -450,70 +446,4 @@ impl Executor {
         }
         self.stores.replica_at(store, execution.replica.as_ref())
     }
-
-    pub(crate) async fn judge(
-        &self,
-        visit: &mut Visit,
-        asked: &[(Read, Question)],
-        answers: Vec<Answer>,
-        transaction: &mut dyn Transaction,
-    ) -> Result<Option<Step>, Error> {
-        let mut waits: Vec<(TransactionId, Awaited)> = Vec::new();
-        let mut step = None;
-        for ((_, asked), answer) in asked.iter().zip(answers) {
-            let record = match answer.data {
-                Data::Record(record) => record,
-                Data::Witnesses(rows) => {
-                    visit.rows.extend(rows);
-                    continue;
-                }
-                data => {
-                    if let Question::Endorsed(before) = asked
-                        && *before != data
-                    {
-                        step = Some(Step::StartOver);
-                    }
-                    continue;
-                }
-            };
-            let floor = record.as_deref().map_or(0, read_floor);
-            let is_below = |id: Option<TransactionId>| id.is_some_and(|id| id.sequence <= floor);
-            match asked {
-                Question::Witness(id, awaited) if record.is_none() => {
-                    waits.push((*id, awaited.clone()));
-                }
-                Question::Witness(id, _) => visit.satisfied.push(*id),
-                Question::Floor(id) if is_below(Some(*id)) => {
-                    waits.retain(|(waited, _)| waited != id);
-                    visit.satisfied.push(*id);
-                }
-                Question::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
-                // After starting over, the call is answered from the record.
-                Question::Called if record.is_some() => step = Some(Step::StartOver),
-                Question::Hold => visit.is_hold_lost |= record.is_none(),
-                Question::Fence => visit.is_fenced |= record.is_some(),
-                Question::FloorAsFence => visit.is_fenced |= is_below(visit.own),
-                Question::OwnWitness => {
-                    if let (Some(first), Some(id)) = (record, visit.own) {
-                        visit.taken = Some(read_witness(transaction, id, &first).await?);
-                    }
-                }
-                _ => {}
-            }
-        }
-        for id in &visit.satisfied {
-            self.stores.note_visible(visit.store, visit.replica.as_ref(), *id, &Stamp::default());
-        }
-        Ok(step.or_else(|| (!waits.is_empty()).then_some(Step::Wait(waits))))
-    }
-}
-
-/// Reads the whole commit witness that has this first part.
-async fn read_witness(
-    transaction: &mut dyn Transaction,
-    id: TransactionId,
-    first: &[u8],
-) -> Result<Witness, Error> {
-    let bytes = read_parts(transaction, RecordKind::Witness, id, 0, first).await?;
-    decode(&bytes).map_err(|Unreadable| unreadable("commit witness", id))
 }

@@ -156,7 +156,6 @@ impl Executor {
         self.meet(execution, index, &visit, &written, &mut draft);
         self.leave_rows(execution, index, role, &visit, &written, &mut draft)?;
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
-        Self::leave_holds(execution, index, wrote, &mut draft);
         let is_decisive = !execution.has_written() && (wrote || role == Role::First);
         self.leave_called(execution, index, (role, is_decisive), &finished, &mut draft);
         self.refuse_behind_parked(execution, (index, is_decisive), &draft.found).await?;
@@ -288,6 +287,8 @@ impl Executor {
         draft: &mut Draft,
     ) -> Commit {
         let capabilities = self.stores.all[visit.store].capabilities();
+        let wrote = !visit.flushed.is_empty() || !writes.is_empty();
+        Self::leave_holds(execution, index, wrote, draft);
         writes.append(&mut draft.writes);
         if self.stores.is_worker && writes.is_empty() && !visit.flushed.is_empty() {
             // The sender of the phase asks by its id, which a commit without writes does not leave.

@@ -390,6 +390,17 @@ impl Executor {
                 Ok(Helped::NotFound) => {}
             }
         }
+        if !self.never_begins(id, candidates, holds).await
+            || self.give_back(&mut holds.clone()).await.is_err()
+        {
+            return false;
+        }
+        self.in_flight.is_over(id, left);
+        true
+    }
+
+    /// True if the outcome of a transaction without an intent is known at all stores that it may have written first.
+    async fn never_begins(&self, id: TransactionId, candidates: &[Name], holds: &Holds) -> bool {
         for place in candidates {
             let Some(store) = self.stores.store_called(place) else { continue };
             match self.stores.all[store].outcome(id).await {
@@ -405,10 +416,6 @@ impl Executor {
                 Ok(Outcome::Unknown) | Err(_) => return false,
             }
         }
-        if self.give_back(&mut holds.clone()).await.is_err() {
-            return false;
-        }
-        self.in_flight.is_over(id, left);
         true
     }
 

@@ -87,6 +87,11 @@ impl Execution {
         }
     }
 
+    /// True if no other process can run its phases: they have policies, takes that run ahead, or are such a take.
+    pub(crate) fn needs_origin(&self) -> bool {
+        self.call.plan.needs_origin() || self.hold.is_some()
+    }
+
     /// True if it holds something that its phases have not settled.
     pub(crate) fn must_give_back(&self) -> bool {
         !self.holds.held.is_empty() && !self.has_written()
@@ -128,7 +133,10 @@ impl Executor {
                     execution.holds.answers.entry(phase).or_default().note(asked, taken);
                     Ok(true)
                 }
-                Ok(PhaseEnd::StartOver | PhaseEnd::Over | PhaseEnd::Abandoned) => Ok(false),
+                Ok(PhaseEnd::StartOver | PhaseEnd::Over | PhaseEnd::Abandoned) => {
+                    self.start_as_another(execution);
+                    Ok(false)
+                }
                 Err(error) => {
                     // A mark may be left in its place, until the floor is above this transaction.
                     execution.left.rows.insert(held.store as usize);

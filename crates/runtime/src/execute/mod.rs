@@ -2,7 +2,7 @@
 //!
 //! - `transaction` runs the phases of a call in order, `phase` repeats one phase until it has committed,
 //!   `attempt` runs the phase once, and `commit` commits it; `execution` is the state that they share;
-//! - `preflight` asks the store for the facts that must be known before the phase runs, `drive` feeds the machine with
+//! - `preflight` asks the store for the facts that must be known before the phase runs, `judge` reads its answers, `drive` feeds the machine with
 //!   answers, and `turns` lets other tasks run while it computes;
 //! - `bookkeeping` decides which records travel with the writes; `deferred_witness` leaves one of them out;
 //! - `prefetch` and `early_prefetch` read for the next phase before the first commit; `pinned_reads` stores
@@ -27,6 +27,7 @@ pub(crate) mod helper;
 pub(crate) mod hold;
 pub(crate) mod host;
 pub(crate) mod idempotency;
+mod judge;
 pub(crate) mod lent;
 mod lost_answer;
 mod parked;

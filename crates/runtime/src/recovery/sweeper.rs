@@ -268,9 +268,7 @@ impl Recovery {
         let fenced = self.is_fenced(origin).await;
         let is_fenced =
             self.stores.mutant == Mutant::SweepWithoutFence || matches!(fenced, Ok(true));
-        if self.stores.mutant == Mutant::HoldReleasedUndecided {
-            self.give_back_holds(origin).await?;
-        }
+        self.give_back_undecided(origin).await?;
         let (intents, is_all) = self.intents_of(origin).await;
         let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         let mut is_finished = is_all;
@@ -301,8 +299,6 @@ impl Recovery {
         if !is_fenced || !is_finished || !self.is_seen(origin).await? {
             return Ok(false);
         }
-        // No transaction of the origin can begin any more, and those that had begun are finished: their phases at
-        // the stores of their holds have removed these.
         self.give_back_holds(origin).await?;
         if self.stores.mutant == Mutant::FloorAfterDeletion {
             self.delete_all(origin).await?;
@@ -321,7 +317,8 @@ impl Recovery {
         Ok(true)
     }
 
-    /// Gives back what transactions of an origin hold that never commit.
+    /// Gives back what transactions of an origin hold that never commit: none can begin any more, and those that
+    /// had begun are finished, so their phases at the stores of their holds have removed these.
     async fn give_back_holds(&self, origin: Origin) -> Result<(), StoreError> {
         for store in 0..self.stores.all.len() {
             let kind = RecordKind::Hold;
@@ -330,6 +327,14 @@ impl Recovery {
             }
         }
         Ok(())
+    }
+
+    /// Gives back holds too early, as a planted fault.
+    async fn give_back_undecided(&self, origin: Origin) -> Result<(), StoreError> {
+        if self.stores.mutant != Mutant::HoldReleasedUndecided {
+            return Ok(());
+        }
+        self.give_back_holds(origin).await
     }
 
     /// Puts up an origin's fence; true if every replica of every store has it.

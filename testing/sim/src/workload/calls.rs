@@ -292,7 +292,7 @@ impl ClientCall {
             Kind::ShopToBank => vec![write(account), read(shelf)],
             Kind::Claim => vec![write(slot), write(inbox)],
             Kind::Announce => vec![update(account), write(inbox)],
-            Kind::Vouch => vec![write(account), write(shelf), write(inbox)],
+            Kind::Vouch | Kind::Buy => vec![write(account), write(shelf), write(inbox)],
             Kind::Record => vec![write(ledger), write(inbox)],
             Kind::Audit => vec![read(ledger), read(inbox)],
             Kind::Enroll => vec![update(ledger), write(inbox)],
@@ -310,7 +310,6 @@ impl ClientCall {
             }
             Kind::Wipe => vec![write(account), read(sheet), write(inbox)],
             Kind::ReadSheet => vec![read(account), read(sheet)],
-            Kind::Buy => vec![write(account), write(shelf), write(inbox)],
         }
     }
 

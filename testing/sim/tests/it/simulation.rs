@@ -180,7 +180,7 @@ const FOUND: &[(&str, u64)] = &[
     ("ThroughAtOne", 42),
     ("QueriesBlind", 108),
     ("CommandsLeaveNoRows", 52),
-    ("HoldNotSettled", 6),
+    ("HoldNotSettled", 58),
     ("HoldReleasedUndecided", 58),
     ("HoldForgotten", 32),
     ("ConflictsForgotten", 8),

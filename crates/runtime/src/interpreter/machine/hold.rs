@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use mingle_lang::Plan;
-use mingle_lang::flat::{Operand, Slot};
+use mingle_lang::code::Instr;
 use mingle_lang::hir::StoreId;
 use mingle_model::{Ref, Value};
 
@@ -69,12 +69,8 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs a take that runs ahead: asks for it, or takes its result.
-    pub(super) fn hold(
-        &mut self,
-        dst: Slot,
-        (object, amount): (&Operand, &Operand),
-        hold: u32,
-    ) -> Option<Need> {
+    pub(super) fn hold(&mut self, instr: &Instr) -> Option<Need> {
+        let Instr::Hold { dst, object, amount, hold } = instr else { return None };
         let Value::Ref(object) = self.value(object) else {
             panic!("a take has its ref: the program was not checked")
         };
@@ -87,7 +83,7 @@ impl<'a> Machine<'a> {
             Some((held, of, taken)) if *held == object && *of == amount => *taken,
             _ => {
                 self.at -= 1;
-                return Some(Need::Hold(HoldAsked { site, hold: hold as usize, object, amount }));
+                return Some(Need::Hold(HoldAsked { site, hold: *hold as usize, object, amount }));
             }
         };
         self.slots[dst.index()] = Value::Bool(taken);
