@@ -3,10 +3,14 @@
 //! All runtimes use one interpreter for it. Jumps are absolute; a phase ends at `Return` or at the
 //! end of its code.
 
+mod holds;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use mingle_model::{LevelId, Name, Schema, Type};
+
+pub use holds::HoldPlan;
 
 use crate::flat::{Access, Answering, Flat, Kind, Operand, ReadKind, Slot, StmtId, WriteKind};
 use crate::flow::Flow;
@@ -43,15 +47,44 @@ pub struct Plan {
     pub phases: Vec<Phase>,
     /// The first phase that writes.
     pub first_write: Option<usize>,
+    /// The counters from which it takes ahead.
+    pub holds: Vec<HoldPlan>,
     pub(crate) flat: Arc<Flat>,
 }
 
 impl Plan {
+    /// Returns the queue of the values that are held, which follows those of the recorded values.
+    pub fn held_queue(&self) -> Option<usize> {
+        (!self.holds.is_empty()).then(|| self.queue_count - 1)
+    }
+
+    /// True if some phase of it needs its origin: a read has a policy, or a take runs ahead.
+    pub fn needs_origin(&self) -> bool {
+        self.has_policies() || !self.holds.is_empty()
+    }
+
     /// True if a read of it has a policy.
     pub fn has_policies(&self) -> bool {
         let code = self.phases.iter().flat_map(|phase| &phase.code);
         code.into_iter()
             .any(|instr| matches!(instr, Instr::Read { read, .. } if read.answering.is_some()))
+    }
+
+    /// Returns the bounded counters that it changes.
+    pub fn bounded_writes(&self, program: &hir::Program) -> BTreeSet<(hir::ObjectId, u16)> {
+        let code = self.phases.iter().flat_map(|phase| &phase.code);
+        let written = code.filter_map(|instr| match instr {
+            Instr::Write { write, .. } => match write.kind {
+                WriteKind::Collection(kind, field, _) => Some((kind, field)),
+                _ => None,
+            },
+            _ => None,
+        });
+        let held = self.holds.iter().map(|hold| (hold.kind, hold.field));
+        let is_bounded = |(kind, field): &(hir::ObjectId, u16)| {
+            program.objects[kind.index()].bounds_of(*field).is_some()
+        };
+        written.filter(is_bounded).chain(held).collect()
     }
 
     /// True if it reads before an endorsement.
@@ -164,6 +197,17 @@ pub enum Instr {
         /// The slot of a command's result.
         dst: Option<Slot>,
     },
+    /// A take that runs ahead of the phase of its store.
+    Hold {
+        /// The slot of the result.
+        dst: Slot,
+        /// The object.
+        object: Operand,
+        /// The amount.
+        amount: Operand,
+        /// Index into [`Plan::holds`].
+        hold: u32,
+    },
     /// Aborts unless a condition holds.
     Require {
         /// The condition.
@@ -243,6 +287,7 @@ pub(crate) fn plan(
     let phases = Phases::new(&flat, flow, mutation);
     let kept = keep(&flat, &phases, mutation);
     let mut queues = Queues::default();
+    let mut holds = Vec::new();
     let mut built = Vec::new();
     for (index, (phase, kept)) in phases.phases.iter().zip(kept).enumerate() {
         let tree = project(&flat, &phases, &kept, index);
@@ -250,6 +295,7 @@ pub(crate) fn plan(
         let mut emit = Emit {
             flat: &flat,
             queues: &mut queues,
+            holds: &mut holds,
             code: Vec::new(),
             fetched: HashSet::new(),
             loose: BTreeSet::new(),
@@ -273,7 +319,8 @@ pub(crate) fn plan(
         result: transaction.result.clone(),
         isolated: transaction.isolated.is_some(),
         slot_count: flat.slots.len(),
-        queue_count: queues.ids.len(),
+        queue_count: queues.ids.len() + usize::from(!holds.is_empty()),
+        holds: holds::plans(program, transaction, holds),
         first_write: phases.first_write(),
         phases: built,
         flat: Arc::new(flat),
@@ -296,6 +343,7 @@ impl Queues {
 struct Emit<'a> {
     flat: &'a Flat,
     queues: &'a mut Queues,
+    holds: &'a mut Vec<holds::Counter>,
     code: Vec<Instr>,
     /// Reads with a fetch before them.
     fetched: HashSet<StmtId>,
@@ -407,6 +455,12 @@ impl Emit<'_> {
                 };
                 Instr::Write { write, dst: access.dsts.first().copied() }
             }
+            Kind::Hold(held) => Instr::Hold {
+                dst: held.dst,
+                object: held.object.0.clone(),
+                amount: held.amount.0.clone(),
+                hold: holds::index_of(self.holds, held),
+            },
             Kind::Require { condition, message, code, must_be_new, .. } => Instr::Require {
                 condition: condition.clone(),
                 message: message.clone(),

@@ -9,6 +9,7 @@ use mingle_model::{LevelId, Levels, Name, ObjectType, Schema, Type, Value};
 
 use crate::ops::Op;
 use crate::syntax::Span;
+pub use crate::syntax::ast::Bounds;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident,)*) => {$(
@@ -122,6 +123,21 @@ pub struct Object {
     pub docs: String,
     /// The policies of its fields' reads.
     pub policies: Policies,
+    /// The bounds of its counters that have some, by field.
+    pub bounds: Vec<(u16, Bounds)>,
+}
+
+impl Object {
+    /// Returns the bounds of a field, if it is a counter with bounds.
+    pub fn bounds_of(&self, field: u16) -> Option<Bounds> {
+        self.bounds.iter().find(|(at, _)| *at == field).map(|(_, bounds)| *bounds)
+    }
+
+    /// Returns the value of a counter whose adds have this sum.
+    pub fn counted(&self, field: u16, sum: i128) -> i64 {
+        let start = self.bounds_of(field).map_or(0, Bounds::start);
+        sum.saturating_add(start.into()).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
 }
 
 /// The policy of a read.
@@ -321,6 +337,8 @@ pub enum WriteOp {
     Assign(Place, Option<Op>, Expr),
     /// An operation of a collection that writes.
     Collection(Place, CollectionWrite, Vec<Expr>),
+    /// `r.f.give(n)` of a counter without a greatest value.
+    Give(Place, Box<Expr>),
     /// `r.delete()`
     Delete(Expr, ObjectId),
 }
@@ -398,6 +416,15 @@ pub enum ExprKind {
     Call(FunctionId, Vec<Expr>),
     /// An operation of a store: its index there.
     Operation(StoreId, u32, Vec<Expr>),
+    /// `r.f.take(n)`, or `r.f.give(n)` of a counter with a greatest value.
+    Take {
+        /// The counter.
+        place: Place,
+        /// The amount.
+        amount: Box<Expr>,
+        /// True if it is `give`.
+        gives: bool,
+    },
     /// `now()`
     Now,
     /// `unique()` at this site.

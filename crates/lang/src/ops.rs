@@ -84,6 +84,10 @@ pub enum Op {
     IntFromTime,
     FloatFromInt,
     FloatFromString,
+    /// True if a counter with this least value has an amount to take: value, amount.
+    MayTake(Option<i64>),
+    /// True if a counter with this greatest value has room for an amount: value, amount.
+    MayGive(Option<i64>),
     /// True if an answer is of one of these levels.
     IsOfLevel(Arc<[Name]>),
     /// The value of an answer that is known to be of this level at least.
@@ -214,6 +218,14 @@ fn int_op(op: &Op, args: &[Value]) -> Value {
         (Op::CheckedMultiply, [Int(a), Int(b)]) => option(a.checked_mul(*b)),
         (Op::FloatFromInt, [Int(a)]) => Value::from(*a as f64),
         (Op::ToString, [Int(a)]) => Value::from(a.to_string()),
+        (Op::MayTake(min), [Int(value), Int(n)]) => {
+            let left = i128::from(*value) - i128::from(*n);
+            Value::Bool(*n >= 1 && min.is_none_or(|min| left >= min.into()))
+        }
+        (Op::MayGive(max), [Int(value), Int(n)]) => {
+            let full = i128::from(*value) + i128::from(*n);
+            Value::Bool(*n >= 1 && max.is_none_or(|max| full <= max.into()))
+        }
         _ => mismatch(op, args),
     }
 }

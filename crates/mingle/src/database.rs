@@ -391,7 +391,11 @@ impl Database {
                 json::to_json(schema, value.as_ref().unwrap_or(&field.default), value_type)
             }
             (FieldType::Counter, Data::Counter(sum)) => {
-                json::int_to_json(sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+                let objects = &self.program().checked.objects;
+                let kind = objects.iter().find(|known| known.declared.name == declared.name);
+                let kind = kind.expect("every object of the schema is one of the program");
+                let at = declared.field_index(name).expect("the field was listed");
+                json::int_to_json(kind.counted(at as u16, sum))
             }
             (FieldType::Set(inner) | FieldType::Log(inner), Data::Values(values)) => Json::Array(
                 values

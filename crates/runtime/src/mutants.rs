@@ -83,6 +83,12 @@ pub enum Mutant {
     QueriesBlind,
     /// The data that a command may have changed gets no witness rows (P4).
     CommandsLeaveNoRows,
+    /// The phase of a counter's store does not know what the transaction holds there (P3).
+    HoldNotSettled,
+    /// A sweep gives back holds before it has finished the transactions of their origin (P3).
+    HoldReleasedUndecided,
+    /// What a transaction that never commits holds is not given back.
+    HoldForgotten,
     /// A transaction passes on all that it met, through or not: rows multiply while a replica is
     /// away (P7).
     AllPassedOn,
@@ -92,7 +98,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 40] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -130,6 +136,9 @@ impl Mutant {
         Self::WeakerRowsIgnored,
         Self::QueriesBlind,
         Self::CommandsLeaveNoRows,
+        Self::HoldNotSettled,
+        Self::HoldReleasedUndecided,
+        Self::HoldForgotten,
     ];
 
     /// The faults that break no promise of a transaction, but hold up others while a store is away.

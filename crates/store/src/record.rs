@@ -34,11 +34,14 @@ pub enum RecordKind {
     Called,
     /// A transaction that an operator has ended before it was finished, by id. Stays.
     Abandoned,
+    /// What a transaction has taken from a bounded counter ahead of its first commit, by id and part. Its phase at
+    /// this store removes it; if the transaction never commits, what it holds is given back with it.
+    Hold,
 }
 
 impl RecordKind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Program,
         Self::Intent,
         Self::Fixed,
@@ -49,6 +52,7 @@ impl RecordKind {
         Self::Lease,
         Self::Called,
         Self::Abandoned,
+        Self::Hold,
     ];
 
     /// A byte that stands for it in the rows of a store, for ever the same.
@@ -64,6 +68,7 @@ impl RecordKind {
             Self::Lease => 8,
             Self::Called => 9,
             Self::Abandoned => 10,
+            Self::Hold => 11,
         }
     }
 }

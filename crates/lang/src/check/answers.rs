@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mingle_model::{LevelId, Type};
 
-use super::call::{Method, find_method};
 use super::expr::Evaluated;
+use super::methods::{Method, find_method};
 use super::{Body, Checker};
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0601::{self, NoPolicy};

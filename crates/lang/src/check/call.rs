@@ -5,12 +5,13 @@ use std::sync::Arc;
 use mingle_model::{FieldType, Type};
 
 use super::expr::Evaluated;
+use super::methods::{Method, find_method, operations};
 use super::{Body, Checker, DEFAULT, Named};
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::{Diagnostics, alias, m0101};
-use crate::hir::{CollectionRead, CollectionWrite, Expr, ExprKind, Place, StoreId, WriteOp};
+use crate::hir::{Expr, ExprKind, Place, StoreId, WriteOp};
 use crate::names::Typed;
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -33,12 +34,6 @@ pub(super) const BUILTINS: [&str; 11] = [
 /// True if the language has a built-in function of that name.
 pub(super) fn is_builtin(name: &str) -> bool {
     BUILTINS.contains(&name)
-}
-
-/// The effect of a collection's method.
-pub(super) enum Method {
-    Read(CollectionRead, Vec<Type>, Type),
-    Write(CollectionWrite, Vec<Type>),
 }
 
 impl Checker<'_> {
@@ -104,7 +99,7 @@ impl Checker<'_> {
     }
 
     /// Checks the arguments against parameters of these types; none if a mistake was reported.
-    fn arguments(
+    pub(super) fn arguments(
         &mut self,
         body: &mut Body,
         span: Span,
@@ -279,6 +274,7 @@ impl Checker<'_> {
                 "delete" => {
                     self.arguments(body, span, "delete", &[], args)?;
                     self.no_write(body, "`delete`", span)?;
+                    self.no_delete(kind, span)?;
                     return Some(Evaluated::Write(WriteOp::Delete(*boxed, kind)));
                 }
                 _ => {}
@@ -345,7 +341,7 @@ impl Checker<'_> {
         Some(Expr { kind: ExprKind::Local(op, operands), value_type: result, span })
     }
 
-    fn no_method<T>(
+    pub(super) fn no_method<T>(
         &mut self,
         body: &mut Body,
         on: &Typed,
@@ -373,6 +369,9 @@ impl Checker<'_> {
         name: &Ident,
         args: &[ast::Expr],
     ) -> Option<Evaluated> {
+        if let Some(bounds) = self.bounds_at(&place) {
+            return self.bounded_method(body, span, place, bounds, name, args);
+        }
         let Some(method) = find_method(field_type, &name.name) else {
             return self.no_method(body, &Typed::Collection(field_type.clone()), name, args);
         };
@@ -440,61 +439,4 @@ impl Checker<'_> {
             None => Evaluated::Done(Expr { kind, value_type: Type::Bool, span }),
         })
     }
-}
-
-/// Returns the operations of a type, for suggestions after a misspelling and for completion.
-pub(crate) fn operations(on: &Typed) -> &'static [&'static str] {
-    match on {
-        Typed::Value(Type::List(_)) => &["size", "get", "contains"],
-        Typed::Value(Type::String) => &["size", "contains"],
-        Typed::Value(Type::Option(_)) => &["is_some"],
-        Typed::Value(Type::Ref(_)) => &["exists", "delete"],
-        Typed::Value(Type::Bytes) => &["size"],
-        Typed::Collection(FieldType::Counter) => &["add", "value"],
-        Typed::Collection(FieldType::Set(_)) => {
-            &["insert", "remove", "clear", "contains", "size", "to_list"]
-        }
-        Typed::Collection(FieldType::Map(..)) => &["put", "remove", "clear", "get", "size", "keys"],
-        Typed::Collection(FieldType::Log(_)) => {
-            &["append", "clear", "last", "slice", "size", "to_list"]
-        }
-        _ => &[],
-    }
-}
-
-pub(super) fn find_method(field_type: &FieldType, name: &str) -> Option<Method> {
-    use CollectionRead as R;
-    use CollectionWrite as W;
-    let list = |inner: &Type| Type::List(Arc::new(inner.clone()));
-    Some(match (field_type, name) {
-        (FieldType::Counter, "add") => Method::Write(W::Add, vec![Type::Int]),
-        (FieldType::Counter, "value") => Method::Read(R::CounterValue, vec![], Type::Int),
-        (FieldType::Set(inner), "insert") => Method::Write(W::Insert, vec![inner.clone()]),
-        (FieldType::Set(inner), "remove") => Method::Write(W::Remove, vec![inner.clone()]),
-        (FieldType::Set(inner), "contains") => {
-            Method::Read(R::SetContains, vec![inner.clone()], Type::Bool)
-        }
-        (FieldType::Set(_), "size") => Method::Read(R::SetSize, vec![], Type::Int),
-        (FieldType::Set(inner), "to_list") => Method::Read(R::SetList, vec![], list(inner)),
-        (FieldType::Map(key, value), "put") => {
-            Method::Write(W::Put, vec![key.clone(), value.clone()])
-        }
-        (FieldType::Map(key, _), "remove") => Method::Write(W::Erase, vec![key.clone()]),
-        (FieldType::Map(key, value), "get") => {
-            Method::Read(R::MapGet, vec![key.clone()], Type::Option(Arc::new(value.clone())))
-        }
-        (FieldType::Map(..), "size") => Method::Read(R::MapSize, vec![], Type::Int),
-        (FieldType::Map(key, _), "keys") => Method::Read(R::MapKeys, vec![], list(key)),
-        (FieldType::Log(inner), "append") => Method::Write(W::Append, vec![inner.clone()]),
-        (FieldType::Log(inner), "last") => Method::Read(R::LogLast, vec![Type::Int], list(inner)),
-        (FieldType::Log(inner), "slice") => {
-            Method::Read(R::LogSlice, vec![Type::Int, Type::Int], list(inner))
-        }
-        (FieldType::Log(_), "size") => Method::Read(R::LogSize, vec![], Type::Int),
-        (FieldType::Log(inner), "to_list") => Method::Read(R::LogList, vec![], list(inner)),
-        (FieldType::Set(_) | FieldType::Map(..) | FieldType::Log(_), "clear") => {
-            Method::Write(W::Clear, vec![])
-        }
-        _ => return None,
-    })
 }

@@ -94,7 +94,10 @@ impl Checker<'_> {
         if let Some(record) = &mut self.record {
             let found = match &evaluated {
                 Some(Evaluated::Value(value)) => Some(Typed::Value(value.value_type.clone())),
-                Some(Evaluated::Collection(_, found)) => Some(Typed::Collection(found.clone())),
+                Some(Evaluated::Collection(place, found)) => {
+                    let bounds = self.program.objects[place.kind.index()].bounds_of(place.field);
+                    Some(bounds.map_or_else(|| Typed::Collection(found.clone()), Typed::Bounded))
+                }
                 _ => None,
             };
             if let Some(found) = found {

@@ -2,8 +2,8 @@
 
 use mingle_model::{FieldType, Type};
 
-use super::call::operations;
 use super::expr::Evaluated;
+use super::methods::operations;
 use super::{Body, Checker};
 use crate::diagnostic::m0203::{self, Fixed};
 use crate::diagnostic::m0204::{self, Unfit};

@@ -234,6 +234,7 @@ impl<'a> Checker<'a> {
         self.program.schema = Arc::new(schema.clone());
         for (item, object, shell) in &shells {
             let store = self.store_named(&object.store);
+            let bounds = self.bounds_declared(object, shell);
             self.program.objects.push(Object {
                 declared: Arc::new(shell.clone()),
                 store: store.unwrap_or(StoreId(0)),
@@ -241,6 +242,7 @@ impl<'a> Checker<'a> {
                 store_span: object.store.span,
                 docs: item.docs.clone(),
                 policies: Policies::default(),
+                bounds,
             });
         }
         let mut defaults = HashMap::new();

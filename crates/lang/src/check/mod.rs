@@ -4,6 +4,7 @@
 
 mod answers;
 mod bodies;
+mod bounded;
 mod call;
 mod constant;
 mod create;
@@ -12,6 +13,7 @@ mod expr;
 mod fields;
 mod foreign;
 mod items;
+mod methods;
 mod operators;
 mod stmt;
 mod types;
@@ -25,7 +27,7 @@ use crate::hir::{FunctionId, ObjectId, Program, StoreId, Var, VarId};
 use crate::names::Record;
 use crate::syntax::{Span, ast};
 
-pub(crate) use call::operations;
+pub(crate) use methods::operations;
 
 /// Checks names and types. The returned program is complete only if no diagnostic is an error.
 ///
@@ -134,6 +136,8 @@ struct Body {
     scopes: Vec<Scope>,
     /// The description of the current place, if only reads may stand there.
     reads_only: Option<&'static str>,
+    /// The call that may take from a bounded counter: it is the whole value or condition of a statement.
+    effect: Option<Span>,
     /// The function of this body; none for a transaction.
     function: Option<FunctionId>,
     /// The stores of the answers that variables hold.
@@ -152,6 +156,7 @@ impl Body {
             let_spans: Vec::new(),
             scopes: Vec::new(),
             reads_only: function.map(|_| "in a function"),
+            effect: None,
             function,
             answers: HashMap::new(),
             result: None,

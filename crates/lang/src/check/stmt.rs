@@ -2,6 +2,7 @@
 
 use mingle_model::{FieldType, Type};
 
+use super::bounded::whole;
 use super::expr::Evaluated;
 use super::{Body, Checker};
 use crate::diagnostic::m0201::{self, Mismatch};
@@ -40,7 +41,7 @@ impl Checker<'_> {
             ast::StmtKind::Assign { place, op, value } => self.assign(body, place, *op, value),
             ast::StmtKind::If(branch) => self.if_statement(body, branch),
             ast::StmtKind::While { condition, body: inner } => {
-                let condition = self.value_of(body, condition, &Type::Bool);
+                let condition = self.condition(body, condition);
                 body.loops.push(statement.span);
                 let inner = self.block(body, inner);
                 body.loops.pop();
@@ -56,7 +57,7 @@ impl Checker<'_> {
                 self.match_answer(body, statement.span, scrutinee, arms)
             }
             ast::StmtKind::Require { condition, message, code } => {
-                let condition = self.value_of(body, condition, &Type::Bool);
+                let condition = self.condition(body, condition);
                 let message = self.value_of(body, message, &Type::String);
                 let code = code.as_ref().map(|code| code.name.clone());
                 Some(StmtKind::Require { condition: condition?, message: message?, code })
@@ -96,6 +97,7 @@ impl Checker<'_> {
         binding: &ast::Let,
     ) -> Option<(VarId, Expr)> {
         let written = binding.written_type.as_ref().map(|written| self.answer_type(written));
+        body.effect = Some(whole(&binding.value));
         let value = match &written {
             Some(Some(expected)) => self.answer_of(body, &binding.value, expected),
             Some(None) => None,
@@ -241,7 +243,7 @@ impl Checker<'_> {
     }
 
     fn if_statement(&mut self, body: &mut Body, branch: &ast::If) -> Option<StmtKind> {
-        let condition = self.value_of(body, &branch.condition, &Type::Bool);
+        let condition = self.condition(body, &branch.condition);
         let then_block = self.block(body, &branch.then_block);
         let else_block = match &branch.else_branch {
             None => Vec::new(),
@@ -391,10 +393,15 @@ impl Checker<'_> {
     }
 
     fn expression_statement(&mut self, body: &mut Body, expr: &ast::Expr) -> Option<StmtKind> {
+        body.effect = Some(whole(expr));
         match self.evaluate(body, expr, None)? {
             Evaluated::Write(write) => Some(StmtKind::Write(write)),
             Evaluated::Done(effect) => Some(StmtKind::Expr(effect)),
-            other => self.as_value(other, expr.span).map(StmtKind::Expr),
+            other => {
+                let value = self.as_value(other, expr.span)?;
+                self.no_dropped_take(expr, &value)?;
+                Some(StmtKind::Expr(value))
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ impl Checker<'_> {
             }
             TypeKind::Option(inner) => Some(Type::Option(Arc::new(self.value_type(inner)?))),
             TypeKind::List(inner) => Some(Type::List(Arc::new(self.value_type(inner)?))),
-            TypeKind::Counter => self.collection_type("counter", written.span),
+            TypeKind::Counter(_) => self.collection_type("counter", written.span),
             TypeKind::Set(_) => self.collection_type("set", written.span),
             TypeKind::Map(..) => self.collection_type("map", written.span),
             TypeKind::Log(_) => self.collection_type("log", written.span),
@@ -93,7 +93,7 @@ impl Checker<'_> {
     /// Resolves the type of an object's field.
     pub(super) fn field_type(&mut self, written: &TypeExpr) -> Option<FieldType> {
         Some(match &written.kind {
-            TypeKind::Counter => FieldType::Counter,
+            TypeKind::Counter(_) => FieldType::Counter,
             TypeKind::Set(inner) => FieldType::Set(self.value_type(inner)?),
             TypeKind::Log(inner) => FieldType::Log(self.value_type(inner)?),
             TypeKind::Map(key, value) => {

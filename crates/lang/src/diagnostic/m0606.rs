@@ -3,6 +3,17 @@
 use super::{Code, Diagnostic};
 use crate::syntax::Span;
 
+pub(crate) fn render_hold(span: Span, isolated: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::M0606,
+        "an `isolated` transaction takes at each store in its turn",
+        span,
+        "would have to run ahead",
+    )
+    .with_label(isolated, "isolated")
+    .with_note("its result is needed before its store is visited; drop `isolated`, or take from a store that is visited first")
+}
+
 pub(crate) fn render(span: Span, isolated: Span, own: &str) -> Diagnostic {
     Diagnostic::new(
         Code::M0606,

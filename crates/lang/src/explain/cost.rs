@@ -199,6 +199,8 @@ impl<'a> Counting<'a> {
                 self.note_write(&access.kind);
                 cost
             }
+            // A read and a commit at the store of the counter, and the reads of this phase again.
+            Kind::Hold(_) => 3,
             _ => 0,
         }
     }

@@ -6,6 +6,7 @@ mod text;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use mingle_model::Name;
 use serde_json::{Value as Json, json};
 
 use crate::code::{Phase, Plan, Program};
@@ -93,6 +94,8 @@ fn explain_at(places: &TextPlaces<'_>, program: &Program, plan: &Plan) -> Explai
     let merged = plan.flat.merged_slots();
     let choices =
         plan.flat.choices.iter().map(|choice| (choice.branch, choice.is_option)).collect();
+    let store_names: Vec<Name> =
+        program.checked.stores.iter().map(|store| store.name.clone()).collect();
     let params: Vec<String> =
         plan.params.iter().map(|(name, found)| format!("{name}: {found}")).collect();
     let result = plan.result.as_ref().map_or(String::new(), |result| format!(" -> {result}"));
@@ -104,8 +107,16 @@ fn explain_at(places: &TextPlaces<'_>, program: &Program, plan: &Plan) -> Explai
             .phases
             .iter()
             .map(|phase| {
-                Explainer { source, places, plan, phase, merged: &merged, choices: &choices }
-                    .explain(program)
+                Explainer {
+                    source,
+                    places,
+                    plan,
+                    phase,
+                    merged: &merged,
+                    choices: &choices,
+                    store_names: &store_names,
+                }
+                .explain(program)
             })
             .collect(),
     }
@@ -159,6 +170,8 @@ struct Explainer<'a> {
     merged: &'a HashSet<Slot>,
     /// Branches that stand for operators; true if the operator decides by an option.
     choices: &'a HashMap<StmtId, bool>,
+    /// The names of the program's stores.
+    store_names: &'a [Name],
 }
 
 impl Explainer<'_> {
@@ -262,12 +275,8 @@ impl Explainer<'_> {
                             push(format!("ask {}", self.text(stmt.span)));
                             false
                         }
-                        Kind::Agree { value_span, .. } => {
-                            push(format!("start over if changed: {}", self.text(*value_span)));
-                            false
-                        }
-                        Kind::Require { must_be_new: Some(_), .. } => {
-                            push(format!("refuse if it exists: {}", self.text(stmt.span)));
+                        _ if self.told(stmt).is_some() => {
+                            push(self.told(stmt).unwrap_or_default());
                             false
                         }
                         Kind::Require { .. } => true,
@@ -307,6 +316,23 @@ impl Explainer<'_> {
                 Node::Return(_, false) => push("end of this phase".into()),
             }
         }
+    }
+
+    /// Returns the line of a step that the program does not show as a statement.
+    fn told(&self, stmt: &Stmt) -> Option<String> {
+        Some(match &stmt.kind {
+            Kind::Hold(held) => {
+                let store = &self.store_names[held.store.index()];
+                format!("hold at {store}: {}", self.text(stmt.span))
+            }
+            Kind::Agree { value_span, .. } => {
+                format!("start over if changed: {}", self.text(*value_span))
+            }
+            Kind::Require { must_be_new: Some(_), .. } => {
+                format!("refuse if it exists: {}", self.text(stmt.span))
+            }
+            _ => return None,
+        })
     }
 
     fn branch(

@@ -121,11 +121,8 @@ impl<'a> Lowering<'a> {
                 }
                 self.command((*store, *index), result, args, span)
             }
-            ExprKind::Now => {
-                let dst = self.slot(None, Type::Time);
-                self.push(Kind::Now { dst }, span);
-                Operand::Slot(dst)
-            }
+            ExprKind::Take { place, amount, gives } => self.take(place, amount, *gives, span),
+            ExprKind::Now => self.now(span),
             ExprKind::Unique(site) => self.unique(*site, span),
             ExprKind::Policy(read, policy) => self.answered_read(read, *policy, expr),
             ExprKind::Endorse { value, level, reason } => {
@@ -157,6 +154,12 @@ impl<'a> Lowering<'a> {
         let access = Access { store, kind, object: None, args, dsts, answering: None };
         self.push(Kind::Write(access), span);
         value.unwrap_or(Operand::Const(Value::Bool(false)))
+    }
+
+    fn now(&mut self, span: Span) -> Operand {
+        let dst = self.slot(None, Type::Time);
+        self.push(Kind::Now { dst }, span);
+        Operand::Slot(dst)
     }
 
     fn unique(&mut self, site: u32, span: Span) -> Operand {

@@ -145,6 +145,9 @@ fn asks(program: &Program, asking: &mut HashMap<FunctionId, bool>, expr: &Expr) 
         ExprKind::Endorse { value, .. } | ExprKind::Policy(value, _) => {
             asks(program, asking, value)
         }
+        ExprKind::Take { place, amount, .. } => {
+            asks(program, asking, amount) || asks(program, asking, &place.object)
+        }
         ExprKind::Create { key, inits, .. } => {
             key.as_ref().is_ok_and(|key| asks(program, asking, key))
                 || inits.iter().any(|(_, value)| asks(program, asking, value))

@@ -19,9 +19,11 @@ pub(super) fn mark_but(flat: &mut Flat, loops: &[StmtId]) {
     let is_root = |(index, stmt): (usize, &Stmt)| {
         let id = StmtId(index as u32);
         let is_root = match stmt.kind {
-            Kind::Write(_) | Kind::Require { .. } | Kind::Return { .. } | Kind::Agree { .. } => {
-                true
-            }
+            Kind::Write(_)
+            | Kind::Hold(_)
+            | Kind::Require { .. }
+            | Kind::Return { .. }
+            | Kind::Agree { .. } => true,
             Kind::While { .. } => loops.binary_search(&id).is_err(),
             _ => false,
         };

@@ -6,7 +6,7 @@ use mingle_model::{Name, Type, Value};
 
 use super::lazy::{Choices, Operators};
 use super::{Access, Flat, Kind, Operand, ReadKind, Slot, SlotInfo, Stmt, StmtId, WriteKind};
-use crate::hir::{self, Expr, Iterated, Program, StmtKind, VarId, WriteOp};
+use crate::hir::{self, Expr, Iterated, Program, StmtKind, StoreId, VarId, WriteOp};
 use crate::ops::Op;
 use crate::syntax::Span;
 
@@ -15,11 +15,12 @@ use crate::syntax::Span;
 pub(crate) const INLINED_MAX: usize = 100_000;
 
 /// Flattens a transaction, with the operators in `eager` evaluating all operands first. None if the
-/// inlined functions are too large.
+/// inlined functions are too large. Takes from the stores in `held` run ahead.
 pub(crate) fn lower(
     program: &Program,
     transaction: &hir::Transaction,
     eager: &Operators,
+    held: &[StoreId],
 ) -> Option<Flat> {
     let mut lowering = Lowering {
         program,
@@ -34,6 +35,7 @@ pub(crate) fn lower(
         calls: 0,
         too_large: false,
         choices: Choices::new(eager),
+        held,
     };
     for (index, var) in transaction.vars[..transaction.param_count].iter().enumerate() {
         let slot_type = var.var_type.clone().unwrap_or(Type::Bool);
@@ -66,6 +68,8 @@ pub(super) struct Lowering<'a> {
     pub(super) calls: usize,
     pub(super) too_large: bool,
     pub(super) choices: Choices,
+    /// The stores from which takes run ahead.
+    pub(super) held: &'a [StoreId],
 }
 
 /// The control flow after the lowered statements.
@@ -427,6 +431,10 @@ impl<'a> Lowering<'a> {
                 let args = self.exprs(args);
                 let kind = WriteKind::Collection(place.kind, place.field, *op);
                 (kind, self.program.store_of(place.kind), object, args)
+            }
+            WriteOp::Give(place, amount) => {
+                self.take(place, amount, true, span);
+                return;
             }
             WriteOp::Delete(object, kind) => {
                 let operand = (self.expr(object), object.span);

@@ -5,6 +5,7 @@
 //! into the same slot. Functions are inlined. Statements that nothing depends on are dropped.
 
 mod answers;
+mod bounded;
 mod expr;
 mod lazy;
 mod live;
@@ -19,6 +20,7 @@ use crate::hir::{CollectionRead, CollectionWrite, ObjectId, Policy, StoreId};
 use crate::ops::Op;
 use crate::syntax::Span;
 
+pub(crate) use bounded::may_change;
 pub(crate) use lazy::{Choice, Operators};
 pub(crate) use lower::{INLINED_MAX, lower};
 pub(crate) use separate::{Separated, separate};
@@ -186,6 +188,8 @@ pub enum Kind {
     Read(Access<ReadKind>),
     /// A write.
     Write(Access<WriteKind>),
+    /// A take that runs ahead of the phase of its store: what it takes is held until that phase.
+    Hold(Held),
     /// Aborts unless a condition holds.
     Require {
         /// The condition.
@@ -264,6 +268,23 @@ pub enum Kind {
         /// The span of the value.
         value_span: Span,
     },
+}
+
+/// A take from a bounded counter that runs ahead.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The slot of the result.
+    pub dst: Slot,
+    /// The store.
+    pub store: StoreId,
+    /// The kind of object.
+    pub kind: ObjectId,
+    /// The counter.
+    pub field: u16,
+    /// The object.
+    pub object: (Operand, Span),
+    /// The amount.
+    pub amount: (Operand, Span),
 }
 
 /// An effect at a store.
@@ -359,6 +380,7 @@ impl Stmt {
             Kind::Copy { src, .. } | Kind::Endorse { src, .. } => vec![src],
             Kind::Now { .. } | Kind::Unique { .. } => Vec::new(),
             Kind::Read(access) => access.operands(),
+            Kind::Hold(held) => vec![&held.object.0, &held.amount.0],
             Kind::Write(access) => access.operands(),
             Kind::Require { condition, message, must_be_new, .. } => {
                 [condition, message].into_iter().chain(must_be_new).collect()
@@ -381,6 +403,7 @@ impl Stmt {
             | Kind::Unique { dst, .. }
             | Kind::Endorse { dst, .. } => vec![*dst],
             Kind::Read(access) => access.dsts.clone(),
+            Kind::Hold(held) => vec![held.dst],
             Kind::Write(access) => access.dsts.clone(),
             Kind::For { columns, .. } => columns.iter().map(|(_, item)| *item).collect(),
             _ => Vec::new(),

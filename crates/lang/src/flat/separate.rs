@@ -237,7 +237,11 @@ impl Separating<'_> {
             Kind::Now { dst } => Kind::Now { dst: self.slot(*dst) },
             Kind::Unique { dst, site } => Kind::Unique { dst: self.slot(*dst), site: *site },
             Kind::Read(access) => Kind::Read(self.access(access)),
-            Kind::Write(_) | Kind::Require { .. } | Kind::Return { .. } | Kind::Agree { .. } => {
+            Kind::Write(_)
+            | Kind::Hold(_)
+            | Kind::Require { .. }
+            | Kind::Return { .. }
+            | Kind::Agree { .. } => {
                 unreachable!("no value comes from here: M0402 refuses what a command gives")
             }
         };

@@ -3,18 +3,40 @@
 use super::{Analysis, Rules, Slice, Sources, analyse};
 use crate::diagnostic::Diagnostics;
 use crate::flat::{Choice, Flat, Kind, Operators, Separated, StmtId, lower, separate};
-use crate::hir::{Program, Transaction};
+use crate::hir::{Program, StoreId, Transaction};
 
 /// The maximum number of attempts; after them all operators evaluate all operands first.
 const ROUNDS_MAX: usize = 4;
 
+/// Flattens a transaction. A `take` is decided in the phase of its store, unless the flow rules need its result
+/// earlier: then it runs ahead.
+pub(crate) fn flatten(program: &Program, transaction: &Transaction, rules: Rules) -> Option<Flat> {
+    let flat = flatten_with(program, transaction, rules, &[])?;
+    let held = super::bounded::stores_to_hold(program, &flat);
+    let errors = |flat: &Flat| {
+        let mut found = Diagnostics::default();
+        analyse(program, transaction, flat.clone(), rules, &mut found);
+        found.errors
+    };
+    if held.is_empty() || errors(&flat) == 0 {
+        return Some(flat);
+    }
+    let ahead = flatten_with(program, transaction, rules, &held)?;
+    Some(if errors(&ahead) <= errors(&flat) { ahead } else { flat })
+}
+
 /// Flattens a transaction. A query in an operand of `&&`, `||`, `??` or `if` is asked only if the
 /// first operand selects it, where the flow rules allow that decision. None if the inlined
 /// functions of the transaction are too large.
-pub(crate) fn flatten(program: &Program, transaction: &Transaction, rules: Rules) -> Option<Flat> {
+fn flatten_with(
+    program: &Program,
+    transaction: &Transaction,
+    rules: Rules,
+    held: &[StoreId],
+) -> Option<Flat> {
     let mut eager = Operators::new();
     for round in 0.. {
-        let flat = lower(program, transaction, &eager)?;
+        let flat = lower(program, transaction, &eager, held)?;
         let found: Vec<u32> = if round < ROUNDS_MAX {
             refused(program, transaction, &flat, rules)
         } else {

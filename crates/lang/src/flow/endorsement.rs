@@ -227,6 +227,7 @@ impl Analysis<'_> {
     /// kept.
     pub(super) fn check_slice(&self, slice: &Slice, diagnostics: &mut Diagnostics) -> bool {
         let errors = diagnostics.errors;
+        self.check_no_takes(slice, diagnostics);
         let writes = self.writes_by_place();
         for (read, stmt) in self.flat.live_statements().filter(|(id, _)| slice.contains(*id)) {
             let (store, kind) = match &stmt.kind {
@@ -263,7 +264,7 @@ impl Analysis<'_> {
 
     /// Returns the first of the writes that precedes a read: earlier in the program, or in a loop
     /// around both.
-    fn earlier_write(&self, read: StmtId, writes: &[StmtId]) -> Option<StmtId> {
+    pub(super) fn earlier_write(&self, read: StmtId, writes: &[StmtId]) -> Option<StmtId> {
         let is_loop =
             |id: &StmtId| matches!(self.flat.get(*id).kind, Kind::While { .. } | Kind::For { .. });
         let loops: Vec<StmtId> = self.flat.ancestors(read).filter(is_loop).collect();

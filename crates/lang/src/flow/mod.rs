@@ -8,6 +8,7 @@
 
 mod advice;
 mod answers;
+mod bounded;
 mod choice;
 mod endorsement;
 mod graph;
@@ -127,6 +128,8 @@ pub(crate) fn analyse(
         return (flat, Flow::default());
     };
     analysis.no_policies_if_isolated(diagnostics);
+    analysis.no_holds_if_isolated(diagnostics);
+    analysis.check_gifts(diagnostics);
     let needless = analysis.needless_endorsements();
     for id in needless.iter().copied().chain(analysis.unused_endorsements()) {
         analysis.warn_of_needless(id, diagnostics);

@@ -34,7 +34,7 @@ pub(crate) struct Use {
 }
 
 impl Use {
-    fn new(stmt: StmtId, target: StoreId, code: Code) -> Self {
+    pub(super) fn new(stmt: StmtId, target: StoreId, code: Code) -> Self {
         Self { stmt, target, code, operands: Vec::new(), context: false, own: None }
     }
 }
@@ -123,6 +123,7 @@ impl Analysis<'_> {
             let stmt = self.flat.get(*id);
             if let Kind::Write(access) = &stmt.kind
                 && Some(self.program.level_of(access.store)) == level
+                && !self.is_bounded(&access.kind)
             {
                 if let Some(first) = earlier {
                     *pair = pair.or(Some((first, *id)));
@@ -211,6 +212,11 @@ impl Checking<'_, '_> {
                         (message.clone(), *message_span),
                     ];
                     used.context = true;
+                    self.hold(used);
+                }
+            }
+            Kind::Hold(held) if self.analysis.rules.failures => {
+                for used in self.analysis.uses_of_hold(id, held) {
                     self.hold(used);
                 }
             }

@@ -15,7 +15,7 @@ impl Formatter<'_> {
         docs.extend(self.comments(written.span.start));
         match &written.kind {
             TypeKind::Named(name) => docs.push(Doc::text(&**name)),
-            TypeKind::Counter => docs.push(Doc::text("counter")),
+            TypeKind::Counter(bounds) => docs.push(Doc::text(bounds.to_string())),
             TypeKind::Ref(object) => {
                 docs.extend([Doc::text("ref"), Doc::Space]);
                 self.ident(object, docs);

@@ -87,6 +87,13 @@ pub(super) fn declarations(has_levels: bool) -> String {
         writeln!(text, "object {kind} in {store} {{ key {key}: {key_type}; n: int; }}")
             .expect("writing to a string cannot fail");
     }
+    for (index, (store, _)) in STORES.iter().enumerate() {
+        writeln!(
+            text,
+            "object Stock{index} in {store} {{ key name: string; left: counter min 0; room: counter min -2 max 3; }}"
+        )
+        .expect("writing to a string cannot fail");
+    }
     text.push_str("fn twice(x: int) -> int { x + x }\n");
     text.push_str("fn pick(b: bool, x: int, y: int) -> int { let z = if b { x } else { y }; z }\n");
     for (index, (store, _)) in STORES.iter().enumerate() {

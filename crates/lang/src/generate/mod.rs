@@ -7,6 +7,7 @@
 //! compiler then rejects are not run.
 
 mod answers;
+mod bounded;
 mod control;
 mod declared;
 mod expressions;
@@ -74,6 +75,7 @@ pub fn program(seed: u64) -> String {
         has_levels,
         gives_result,
         has_late: seed.is_multiple_of(2),
+        takes: seed % 4 == 1 && !endorses,
         endorses,
         is_endorsed: false,
         written: BTreeSet::new(),
@@ -100,6 +102,8 @@ struct Generator {
     gives_result: bool,
     /// True if every `match` over an answer has an arm `late`.
     has_late: bool,
+    /// True if it takes from bounded counters.
+    takes: bool,
     /// True if there are endorsements.
     endorses: bool,
     /// True while an endorsed expression is generated: it must not read stores that may have been

@@ -14,6 +14,10 @@ impl Generator {
 
     pub(super) fn write(&mut self) {
         let Some(store) = self.written_store() else { return self.declare() };
+        // Without a draw, so that other programs stay what they are.
+        if self.takes && self.left % 3 == 1 {
+            return self.take(store);
+        }
         let rank = self.rank(store);
         let object = self.reference(store, rank, 2);
         let next = (store + 1) % STORES.len();

@@ -166,7 +166,7 @@ fn type_text(written: &TypeExpr) -> String {
         TypeKind::Ref(object) => format!("ref {}", object.name),
         TypeKind::Option(inner) => format!("option<{}>", type_text(inner)),
         TypeKind::List(inner) => format!("list<{}>", type_text(inner)),
-        TypeKind::Counter => "counter".into(),
+        TypeKind::Counter(bounds) => bounds.to_string(),
         TypeKind::Set(inner) => format!("set<{}>", type_text(inner)),
         TypeKind::Map(key, value) => format!("map<{}, {}>", type_text(key), type_text(value)),
         TypeKind::Log(inner) => format!("log<{}>", type_text(inner)),

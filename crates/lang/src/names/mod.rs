@@ -16,7 +16,7 @@ use mingle_model::{FieldType, Name, Type};
 
 use crate::check as names_and_types;
 use crate::diagnostic::Diagnostics;
-use crate::hir;
+use crate::hir::{self, Bounds};
 use crate::syntax::{Span, ast};
 
 pub(crate) use record::{Bound, Record};
@@ -73,6 +73,8 @@ pub enum Typed {
     Value(Type),
     /// A collection of an object, which is no value.
     Collection(FieldType),
+    /// A counter with bounds.
+    Bounded(Bounds),
 }
 
 impl std::fmt::Display for Typed {
@@ -80,6 +82,7 @@ impl std::fmt::Display for Typed {
         match self {
             Self::Value(value_type) => value_type.fmt(f),
             Self::Collection(field_type) => field_type.fmt(f),
+            Self::Bounded(bounds) => bounds.fmt(f),
         }
     }
 }
@@ -222,8 +225,15 @@ impl Names {
                 if let Some(object) = self.program.schema.objects.get(object) {
                     let key = &object.key_name;
                     members.push(field(Kind::Key, key, object.key_type.to_string()));
-                    members.extend(object.fields.iter().map(|declared| {
-                        field(Kind::Field, &declared.name, declared.field_type.to_string())
+                    let mut known = self.program.objects.iter();
+                    let known = known.rfind(|known| known.declared.name == object.name);
+                    members.extend(object.fields.iter().enumerate().map(|(index, declared)| {
+                        let bounds = known.and_then(|known| known.bounds_of(index as u16));
+                        let shown = bounds.map_or_else(
+                            || declared.field_type.to_string(),
+                            |found| found.to_string(),
+                        );
+                        field(Kind::Field, &declared.name, shown)
                     }));
                 }
             }

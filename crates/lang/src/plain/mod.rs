@@ -4,6 +4,7 @@
 //! Tests compare split programs with it: both must end in the same state with the same result.
 
 mod answers;
+mod bounded;
 mod outside;
 mod state;
 
@@ -265,6 +266,9 @@ impl Run<'_> {
                     self.state.change(&object, place.field, field_type, *op, args);
                 }
             }
+            WriteOp::Give(place, amount) => {
+                self.take(place, amount, true)?;
+            }
             WriteOp::Delete(object, _) => {
                 let object = self.object(object)?;
                 if !self.is_early() {
@@ -323,6 +327,9 @@ impl Run<'_> {
             ExprKind::Call(function, args) => self.call(*function, args)?,
             ExprKind::Operation(store, operation, args) => {
                 self.operate(*store, *operation, args)?
+            }
+            ExprKind::Take { place, amount, gives } => {
+                Value::Bool(self.take(place, amount, *gives)?)
             }
             ExprKind::Now => Value::Time(self.now),
             ExprKind::Unique(site) => ops::unique(self.seed, *site, &self.rounds),
@@ -413,7 +420,7 @@ impl Run<'_> {
         let field = self.state.field(object, place.field).unwrap_or(&none);
         Ok(match (read, field) {
             (R::CounterValue, FieldState::Counter(sum)) => {
-                Value::Int((*sum).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+                Value::Int(self.program.objects[place.kind.index()].counted(place.field, *sum))
             }
             (R::SetContains, FieldState::Set(elements)) => Value::Bool(elements.contains(&args[0])),
             (R::SetSize, FieldState::Set(elements)) => int(elements.len()),
@@ -431,7 +438,10 @@ impl Run<'_> {
             (R::LogSlice, FieldState::Log(lines)) => {
                 list(lines.iter().skip(number(&args[0])).take(number(&args[1])).cloned().collect())?
             }
-            (R::CounterValue | R::SetSize | R::MapSize | R::LogSize, _) => int(0),
+            (R::CounterValue, _) => {
+                Value::Int(self.program.objects[place.kind.index()].counted(place.field, 0))
+            }
+            (R::SetSize | R::MapSize | R::LogSize, _) => int(0),
             (R::SetContains, _) => Value::Bool(false),
             (R::MapGet, _) => Value::NONE,
             _ => list(Vec::new())?,

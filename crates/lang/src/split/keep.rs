@@ -53,6 +53,7 @@ pub(crate) fn keep(flat: &Flat, phases: &Phases, mutation: Mutation) -> Vec<Kept
         match &stmt.kind {
             Kind::Read(_)
             | Kind::Write(_)
+            | Kind::Hold(_)
             | Kind::Require { .. }
             | Kind::While { .. }
             | Kind::Agree { .. } => keeping.run(id, phase),

@@ -1,11 +1,13 @@
 //! The syntax tree, as the program is written.
 
+mod bounds;
 mod operator;
 
 use mingle_model::Name;
 
 use super::token::Span;
 
+pub use bounds::Bounds;
 pub use operator::BinaryOp;
 
 /// A whole program.
@@ -226,8 +228,8 @@ pub enum TypeKind {
     Option(Box<TypeExpr>),
     /// `list<T>`
     List(Box<TypeExpr>),
-    /// `counter`
-    Counter,
+    /// `counter`, with its bounds.
+    Counter(Bounds),
     /// `set<T>`
     Set(Box<TypeExpr>),
     /// `map<K, V>`

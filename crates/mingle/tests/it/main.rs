@@ -29,4 +29,5 @@ mod running;
 mod sessions;
 mod silent;
 mod support;
+mod takes;
 mod typed;

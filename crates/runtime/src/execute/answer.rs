@@ -212,7 +212,7 @@ impl Executor {
         {
             lent.give_back(open);
         }
-        if stopped.is_some() || visit.taken.is_some() || visit.is_fenced {
+        if stopped.is_some() || visit.is_settled() {
             return Ok(Err(stopped.unwrap_or(Step::Again)));
         }
         Ok(Ok(own))

@@ -34,11 +34,10 @@ use std::time::Duration;
 
 use crate::interpreter::instructions::visits;
 use mingle_lang::hir::StoreId;
-use mingle_model::{Name, Stamp, TransactionId, WitnessRow};
-use mingle_store::record::read_floor;
+use mingle_model::{Name, TransactionId, WitnessRow};
 use mingle_store::{
-    Answer, Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, Transaction,
-    Write,
+    Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError,
+    Transaction, Write,
 };
 
 use crate::api::call::PhaseReport;
@@ -52,15 +51,15 @@ use crate::execute::early_prefetch::alongside;
 use crate::execute::execution::Execution;
 use crate::execute::lent::Lent;
 use crate::execute::phase::Tries;
-use crate::execute::preflight::{Question, called_read, invisible};
+use crate::execute::preflight::{Question, called_read};
 use crate::execute::turns::Turns;
 use crate::interpreter::machine::answer::Asked;
+use crate::interpreter::machine::hold::HoldAsked;
 use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
 use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
-use crate::protocol::intent::{Unreadable, Witness, decode};
+use crate::protocol::intent::Witness;
 use crate::protocol::wait_set::Awaited;
-use crate::stores::records::{read_parts, unreadable};
 
 /// The outcome of an attempt in which no store failed.
 pub(crate) enum Step {
@@ -74,6 +73,8 @@ pub(crate) enum Step {
     StartOver,
     /// The attempt is repeated at once.
     Again,
+    /// The attempt needs a take that runs ahead.
+    Hold(Box<HoldAsked>),
     /// The attempt must first wait for these transactions.
     Wait(Vec<(TransactionId, Awaited)>),
 }
@@ -99,13 +100,15 @@ pub(crate) struct Visit {
     /// Writes that were sent before the commit.
     pub(crate) flushed: Vec<Write>,
     /// The transaction's own id, if it has one yet.
-    own: Option<TransactionId>,
+    pub(crate) own: Option<TransactionId>,
     /// Awaited transactions that are visible here.
     pub(crate) satisfied: Vec<TransactionId>,
     /// The phase's commit witness, if another process ran the phase.
     pub(crate) taken: Option<Witness>,
     /// The origin may not begin transactions any more.
     pub(crate) is_fenced: bool,
+    /// Something that the transaction held at the store is no longer there.
+    pub(crate) is_hold_lost: bool,
     /// The phase leaves nothing at its store for any answers: its last reads may end it.
     pub(crate) leaves_nothing: bool,
     /// The answers are needed after the run.
@@ -147,7 +150,7 @@ impl Executor {
         };
         let store = self.site(execution, store)?;
         self.learn_pinned(execution, (index, store), tries, report.attempts).await?;
-        if let Some(worker) = self.worker_for(store, tries).filter(|_| !plan.has_policies()) {
+        if let Some(worker) = self.worker_for(store, tries).filter(|_| !execution.needs_origin()) {
             let place = (index, store);
             let beside = self.attempt_remotely(worker, execution, place, tries, control, report);
             return Box::pin(beside).await;
@@ -209,6 +212,11 @@ impl Executor {
         } else {
             self.drive(&mut machine, pinned, visit, transaction, told).await?
         };
+        if visit.is_hold_lost && visit.taken.is_none() && execution.has_begun() {
+            // Another process has run the phase: the next attempt looks for its witness.
+            return Err(Error::Store(StoreError::Conflict));
+        }
+        visit.is_fenced |= visit.is_hold_lost && !execution.has_begun();
         Ok(match step {
             Some(step) => Driven::Step(step),
             None => Driven::Finished(machine.finish()),
@@ -272,6 +280,7 @@ impl Executor {
             unbounded: !self.stores.is_worker && is_decided,
         };
         let mut machine = Machine::new(start, &execution.call.arguments, &self.stores.settings);
+        machine.with_holds(execution.holds.answers.get(&index));
         machine.mutate(self.stores.mutation);
         machine
     }
@@ -302,6 +311,7 @@ impl Executor {
                 Ok(Step::Done)
             }
             Need::StartOver => Ok(Step::StartOver),
+            Need::Hold(asked) => Ok(Step::Hold(Box::new(asked))),
             other => unreachable!("a phase without effects needs no store, not {other:?}"),
         }
     }
@@ -324,7 +334,13 @@ impl Executor {
             self.stores.stats.count(Counted::Fenced);
             self.in_flight.renew(id.origin);
         }
-        if execution.call.plan.isolated { Step::StartOver } else { Step::Again }
+        // The process that has fenced this origin gives back what it held.
+        let has_held = std::mem::take(&mut execution.holds).has_asked();
+        if execution.call.plan.isolated || has_held || execution.hold.is_some() {
+            Step::StartOver
+        } else {
+            Step::Again
+        }
     }
 
     /// Handles a phase that another process has run, or has excluded from ever running.
@@ -382,6 +398,7 @@ impl Executor {
             asked.push((floor(id), Question::Floor(id)));
         }
         asked.extend(self.own_reads(execution, tries));
+        asked.extend(Self::held_reads(execution, index));
         asked.extend(called_read(execution, tries));
         asked.extend(self.endorsed_reads(execution, index));
         let leaves_nothing = tries.pinned.is_none()
@@ -398,10 +415,11 @@ impl Executor {
             answers: Vec::new(),
             version: tries.pinned.as_ref().map_or(0, |pinned| pinned.version),
             flushed: Vec::new(),
-            own: execution.id,
+            own: execution.id.or(execution.hold.as_ref().map(|hold| hold.id)),
             satisfied: Vec::new(),
             taken: None,
             is_fenced: false,
+            is_hold_lost: false,
             leaves_nothing,
             keeps_answers: !leaves_nothing || execution.call.plan.phases[index].before_endorsement,
             goes_on: None,
@@ -428,63 +446,4 @@ impl Executor {
         }
         self.stores.replica_at(store, execution.replica.as_ref())
     }
-
-    pub(crate) async fn judge(
-        &self,
-        visit: &mut Visit,
-        asked: &[(Read, Question)],
-        answers: Vec<Answer>,
-        transaction: &mut dyn Transaction,
-    ) -> Result<Option<Step>, Error> {
-        let waits = invisible(asked, &answers);
-        let mut step = None;
-        for ((_, asked), answer) in asked.iter().zip(answers) {
-            let record = match answer.data {
-                Data::Record(record) => record,
-                Data::Witnesses(rows) => {
-                    visit.rows.extend(rows);
-                    continue;
-                }
-                data => {
-                    if let Question::Endorsed(before) = asked
-                        && *before != data
-                    {
-                        step = Some(Step::StartOver);
-                    }
-                    continue;
-                }
-            };
-            let floor = record.as_deref().map_or(0, read_floor);
-            let is_below = |id: Option<TransactionId>| id.is_some_and(|id| id.sequence <= floor);
-            match asked {
-                Question::Witness(id, _) if record.is_some() => visit.satisfied.push(*id),
-                Question::Floor(id) if is_below(Some(*id)) => visit.satisfied.push(*id),
-                Question::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
-                // After starting over, the call is answered from the record.
-                Question::Called if record.is_some() => step = Some(Step::StartOver),
-                Question::Fence => visit.is_fenced |= record.is_some(),
-                Question::FloorAsFence => visit.is_fenced |= is_below(visit.own),
-                Question::OwnWitness => {
-                    if let (Some(first), Some(id)) = (record, visit.own) {
-                        visit.taken = Some(read_witness(transaction, id, &first).await?);
-                    }
-                }
-                _ => {}
-            }
-        }
-        for id in &visit.satisfied {
-            self.stores.note_visible(visit.store, visit.replica.as_ref(), *id, &Stamp::default());
-        }
-        Ok(step.or_else(|| (!waits.is_empty()).then_some(Step::Wait(waits))))
-    }
-}
-
-/// Reads the whole commit witness that has this first part.
-async fn read_witness(
-    transaction: &mut dyn Transaction,
-    id: TransactionId,
-    first: &[u8],
-) -> Result<Witness, Error> {
-    let bytes = read_parts(transaction, RecordKind::Witness, id, 0, first).await?;
-    decode(&bytes).map_err(|Unreadable| unreadable("commit witness", id))
 }

@@ -287,6 +287,8 @@ impl Executor {
         draft: &mut Draft,
     ) -> Commit {
         let capabilities = self.stores.all[visit.store].capabilities();
+        let wrote = !visit.flushed.is_empty() || !writes.is_empty();
+        Self::leave_holds(execution, index, wrote, draft);
         writes.append(&mut draft.writes);
         if self.stores.is_worker && writes.is_empty() && !visit.flushed.is_empty() {
             // The sender of the phase asks by its id, which a commit without writes does not leave.

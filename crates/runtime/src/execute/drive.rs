@@ -33,6 +33,23 @@ impl Visit {
         self.reads.iter().cloned().zip(answers).collect()
     }
 
+    /// Ends the run of a machine that needs more than its store's data.
+    fn stops_at(&mut self, need: Need) -> Result<Need, Option<Step>> {
+        match need {
+            Need::Answer(asked) => {
+                self.asked = Some(Box::new(asked));
+                Err(None)
+            }
+            Need::Hold(asked) => Err(Some(Step::Hold(Box::new(asked)))),
+            need => Ok(need),
+        }
+    }
+
+    /// True if the answers to the attempt's questions end it.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.taken.is_some() || self.is_fenced || self.is_hold_lost
+    }
+
     /// Drops the awaited transactions that were seen here from the wait set.
     pub(crate) fn note_satisfied(&mut self, execution: &mut Execution) {
         for id in std::mem::take(&mut self.satisfied) {
@@ -97,10 +114,10 @@ impl Executor {
     ) -> Result<Option<Step>, Error> {
         loop {
             let mut need = self.compute(machine, turns).await?;
-            if let Need::Answer(asked) = need {
-                visit.asked = Some(Box::new(asked));
-                return Ok(None);
-            }
+            need = match visit.stops_at(need) {
+                Ok(need) => need,
+                Err(step) => return Ok(step),
+            };
             let reads = match &mut need {
                 Need::Read(reads) if pinned.is_none() => std::mem::take(reads),
                 _ => Vec::new(),
@@ -115,12 +132,12 @@ impl Executor {
             if !reads.is_empty() || !visit.questions.is_empty() {
                 let is_last = match need {
                     Need::Read(_) => machine.reads_last(),
-                    Need::Flush(_) | Need::Answer(_) => false,
+                    Need::Flush(_) | Need::Answer(_) | Need::Hold(_) => false,
                     Need::Turn | Need::Done | Need::StartOver => true,
                 };
                 let asking = Asking { reads: &reads, is_last: is_last && visit.ends_with_reads() };
                 let (found, stopped) = self.ask(visit, asking, transaction, report).await?;
-                if stopped.is_some() || visit.taken.is_some() || visit.is_fenced {
+                if stopped.is_some() || visit.is_settled() {
                     return Ok(Some(stopped.unwrap_or(Step::Again)));
                 }
                 answers = found;
@@ -142,7 +159,7 @@ impl Executor {
                     visit.flushed.extend(writes.iter().cloned());
                     transaction.flush(writes).await.map_err(Error::Store)?;
                 }
-                Need::Turn | Need::Done | Need::Answer(_) => return Ok(None),
+                Need::Turn | Need::Done | Need::Answer(_) | Need::Hold(_) => return Ok(None),
                 Need::StartOver => return Ok(Some(Step::StartOver)),
             }
         }

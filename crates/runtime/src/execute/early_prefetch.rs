@@ -68,7 +68,7 @@ impl Executor {
             && !self.stores.is_worker
             && !execution.call.plan.isolated
             // The bound of a read begins where the program reaches it.
-            && !execution.call.plan.has_policies()
+            && !execution.call.plan.needs_origin()
     }
 
     /// Begins to read for the phase after the one of this index, if that one writes first.

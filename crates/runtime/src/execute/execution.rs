@@ -25,6 +25,7 @@ use mingle_lang::{Phase, Plan, Program};
 use mingle_model::{Name, Principal, TransactionId, Value};
 use mingle_store::{Data, Read};
 
+use crate::execute::hold::{Hold, Holds};
 use crate::execute::host::HostTransaction;
 use crate::execute::prefetch::Prefetched;
 use crate::in_flight::table::Left;
@@ -57,6 +58,10 @@ pub(crate) struct Execution {
     pub(crate) left: Box<Left>,
     /// The time of its phases at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
+    /// The takes that ran ahead.
+    pub(crate) holds: Holds,
+    /// The hold that its commit leaves, if it is itself a take that runs ahead for another transaction.
+    pub(crate) hold: Option<Box<Hold>>,
 }
 
 /// The call of a transaction.
@@ -160,6 +165,8 @@ impl Execution {
             satisfied: Vec::new(),
             left: Box::default(),
             time: 0,
+            holds: Holds::default(),
+            hold: None,
         }
     }
 

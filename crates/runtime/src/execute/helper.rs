@@ -51,6 +51,7 @@ use crate::api::settings::HELP_DEPTH_MAX;
 use crate::execute::Executor;
 use crate::execute::control::Control;
 use crate::execute::execution::{Execution, Runner};
+use crate::execute::hold::Holds;
 use crate::execute::phase::PhaseEnd;
 use crate::in_flight::table::Left;
 use crate::mutants::Mutant;
@@ -326,7 +327,7 @@ impl Executor {
                 .filter_map(|phase| execution.store_name(phase))
                 .collect(),
         };
-        let left = execution.left.clone();
+        let (left, holds) = (execution.left.clone(), execution.holds.clone());
         self.in_flight.table().gives_up(id);
         let me = self.me.clone();
         let world = self.stores.world.clone();
@@ -337,7 +338,7 @@ impl Executor {
                 if executor.stores.mutant == Mutant::NobodyHelps {
                     return;
                 }
-                if executor.finish_now(id, &candidates, is_certain, &left).await {
+                if executor.finish_now(id, &candidates, is_certain, (&left, &holds)).await {
                     return;
                 }
                 let pause = executor.stores.backoff(attempts);
@@ -354,7 +355,7 @@ impl Executor {
         id: TransactionId,
         candidates: &[Name],
         is_certain: bool,
-        left: &Left,
+        (left, holds): (&Left, &Holds),
     ) -> bool {
         let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         let mut left = left.clone();
@@ -389,16 +390,32 @@ impl Executor {
                 Ok(Helped::NotFound) => {}
             }
         }
+        if !self.never_begins(id, candidates, holds).await
+            || self.give_back(&mut holds.clone()).await.is_err()
+        {
+            return false;
+        }
+        self.in_flight.is_over(id, left);
+        true
+    }
+
+    /// True if the outcome of a transaction without an intent is known at all stores that it may have written first.
+    async fn never_begins(&self, id: TransactionId, candidates: &[Name], holds: &Holds) -> bool {
         for place in candidates {
             let Some(store) = self.stores.store_called(place) else { continue };
             match self.stores.all[store].outcome(id).await {
                 // Its intent was not there and never will be, or it never needed one.
                 Ok(Outcome::NotCommitted) => {}
+                // The phase at the store of a hold has settled that; any other commit has left an intent.
+                Ok(Outcome::Committed)
+                    if !holds.held.iter().all(|held| held.store as usize == store) =>
+                {
+                    return false;
+                }
                 Ok(Outcome::Committed) => break,
                 Ok(Outcome::Unknown) | Err(_) => return false,
             }
         }
-        self.in_flight.is_over(id, left);
         true
     }
 

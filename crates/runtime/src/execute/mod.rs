@@ -2,13 +2,14 @@
 //!
 //! - `transaction` runs the phases of a call in order, `phase` repeats one phase until it has committed,
 //!   `attempt` runs the phase once, and `commit` commits it; `execution` is the state that they share;
-//! - `preflight` asks the store for the facts that must be known before the phase runs, `drive` feeds the machine with
+//! - `preflight` asks the store for the facts that must be known before the phase runs, `judge` reads its answers, `drive` feeds the machine with
 //!   answers, and `turns` lets other tasks run while it computes;
 //! - `bookkeeping` decides which records travel with the writes; `deferred_witness` leaves one of them out;
 //! - `prefetch` and `early_prefetch` read for the next phase before the first commit; `pinned_reads` stores
 //!   answers that every process must share;
 //! - `single_engine` runs all phases in one transaction of an engine, `host` marks those that run in the
 //!   application's own, and `send_phase` sends one to a worker;
+//! - `hold` takes from bounded counters ahead of the first commit, and gives back what was not needed;
 //! - `helper` finishes transactions that others have begun, and `parked` sets aside those that cannot be
 //!   finished; `lost_answer` asks for the outcome of a commit;
 //! - `idempotency` answers calls that are made again.
@@ -23,8 +24,10 @@ pub(crate) mod drive;
 pub(crate) mod early_prefetch;
 pub(crate) mod execution;
 pub(crate) mod helper;
+pub(crate) mod hold;
 pub(crate) mod host;
 pub(crate) mod idempotency;
+mod judge;
 pub(crate) mod lent;
 mod lost_answer;
 mod parked;

@@ -149,16 +149,18 @@ impl Executor {
                     return Ok(PhaseEnd::Ran(report));
                 }
                 Ok(Step::Over) => return Ok(self.counted(Counted::Over, PhaseEnd::Over)),
-                Ok(Step::Abandoned) => {
-                    return Ok(self.counted(Counted::Over, PhaseEnd::Abandoned));
-                }
-                Ok(Step::StartOver) => {
-                    return Ok(self.counted(Counted::StartedOver, PhaseEnd::StartOver));
-                }
+                Ok(Step::Abandoned) => return Ok(self.counted(Counted::Over, PhaseEnd::Abandoned)),
+                Ok(Step::StartOver) => return Ok(self.starts_over()),
                 Ok(Step::Again) if self.stores.world.elapsed() > control.deadline => {
                     return Err(conflict(&report, control));
                 }
                 Ok(Step::Again) => continue,
+                Ok(Step::Hold(asked)) => {
+                    if !self.hold(execution, index, *asked, control).await? {
+                        return Ok(self.starts_over());
+                    }
+                    continue;
+                }
                 Ok(Step::Wait(ids)) => {
                     self.tell_waits(control, &report, index, &ids);
                     self.wait(execution, &mut tries, control, &mut report, &ids).await?;
@@ -180,6 +182,10 @@ impl Executor {
             self.recover(execution, index, &mut tries, error.clone(), &report).await?;
             self.pause(control, &report, error).await?;
         }
+    }
+
+    fn starts_over(&self) -> PhaseEnd {
+        self.counted(Counted::StartedOver, PhaseEnd::StartOver)
     }
 
     /// Counts the end of a phase.

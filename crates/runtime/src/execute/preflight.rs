@@ -24,6 +24,8 @@ pub(crate) enum Question {
     /// Is the origin barred from beginning transactions: by its fence, and by its floor?
     Fence,
     FloorAsFence,
+    /// Does the store still have what the transaction holds there?
+    Hold,
     /// Has another call with the same key written?
     Called,
     /// Is the data that an endorsement read unchanged?
@@ -76,9 +78,24 @@ impl Executor {
                 asked.push((Read::Record(fence), Question::Fence));
                 asked.push((floor(id), Question::FloorAsFence));
             }
+            (None, None) if tries.look && execution.hold.is_some() => {
+                let id = execution.hold.as_ref().expect("it was there above").id;
+                let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
+                asked.push((Read::Record(fence), Question::Fence));
+                asked.push((floor(id), Question::FloorAsFence));
+            }
             _ => {}
         }
         asked
+    }
+
+    /// Returns the reads of what the transaction holds at the store of a phase: another process may have given it
+    /// back, if this one was taken for dead.
+    pub(crate) fn held_reads(execution: &Execution, index: usize) -> Vec<(Read, Question)> {
+        let plan = &execution.call.plan;
+        let store = plan.phases[index].store;
+        let held = store.map(|store| execution.recorded.held_at(plan, store)).unwrap_or_default();
+        held.into_iter().map(|held| (Read::Record(held.key), Question::Hold)).collect()
     }
 
     /// Returns the reads of an endorsement at the store of a phase, whose answers must be

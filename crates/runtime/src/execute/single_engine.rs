@@ -67,7 +67,7 @@ impl Executor {
     /// engine.
     fn single_engine_at(&self, execution: &Execution) -> Option<usize> {
         if execution.call.plan.isolated
-            || execution.call.plan.has_policies()
+            || execution.call.plan.needs_origin()
             || execution.is_helper()
             || execution.call.plan.phases.len() < 2
         {

@@ -150,6 +150,10 @@ impl Executor {
                     .by(self.stores.asked_until(deadline), self.keep_result(&execution, place))
                     .await;
             }
+            if !matches!(run, Err(Error::Unknown { .. })) {
+                // A next round must not meet what this one holds.
+                self.give_back_of(&mut execution).await;
+            }
             self.learn(call, &execution, is_finished);
             self.account(&execution, &run);
             match run {
@@ -227,6 +231,8 @@ impl Executor {
         let is_open = execution.has_begun() && !matches!(run, Ok(Run::Ended(_)));
         if is_open || matches!(run, Err(Error::Unknown { .. })) {
             self.finish_later(id, execution);
+        } else if execution.must_give_back() {
+            self.give_back_later(id, execution);
         } else {
             self.in_flight.is_over(id, (*execution.left).clone());
         }

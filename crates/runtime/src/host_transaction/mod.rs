@@ -131,6 +131,12 @@ impl Executor {
                 "{name} is isolated and visits several stores, where others would wait for it as long as the application's transaction is open"
             )));
         }
+        if let Some(hold) = plan.holds.first() {
+            return Err(Error::Unsupported(format!(
+                "{name} takes at store {} ahead of its first commit, and would hold that as long as the application's transaction is open",
+                self.stores.name_at(hold.store.index())
+            )));
+        }
         if !self.stores.settings.tracking {
             return Err(Error::Unsupported("without tracking nothing follows a commit".into()));
         }
@@ -215,7 +221,9 @@ impl Executor {
             match self.attempt(execution, index, &mut tries, control, report).await {
                 Ok(Step::Done) => return Ok(()),
                 Ok(Step::Again) if !is_last => {}
-                Ok(Step::Again | Step::Over | Step::Abandoned | Step::StartOver) => {
+                Ok(
+                    Step::Again | Step::Over | Step::Abandoned | Step::StartOver | Step::Hold(_),
+                ) => {
                     return conflict;
                 }
                 Ok(Step::Wait(ids)) => {

@@ -6,6 +6,7 @@
 pub mod call_key;
 pub(crate) mod commit_witness;
 pub(crate) mod floor;
+pub(crate) mod held;
 pub mod intent;
 pub(crate) mod leans;
 pub(crate) mod pinned_answers;

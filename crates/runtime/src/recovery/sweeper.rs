@@ -40,6 +40,8 @@ struct Trace {
     records: BTreeSet<(usize, RecordKey)>,
     /// Witness rows by store.
     rows: BTreeMap<usize, Vec<WitnessRow>>,
+    /// The number of its holds: they are given back, and never only deleted.
+    holds: usize,
 }
 
 impl Recovery {
@@ -133,7 +135,7 @@ impl Recovery {
         let mut dead = Vec::new();
         for (origin, trace) in traces {
             let rest = self.drop_garbage(origin, trace).await?;
-            let has_rest = !rest.records.is_empty() || !rest.rows.is_empty();
+            let has_rest = !rest.records.is_empty() || !rest.rows.is_empty() || rest.holds > 0;
             if origin != own && has_rest && (assumes_dead || self.is_dead(origin).await) {
                 dead.push(origin);
             }
@@ -182,10 +184,16 @@ impl Recovery {
         store: usize,
         traces: &mut BTreeMap<Origin, Trace>,
     ) -> Result<(), StoreError> {
-        for kind in TRACES {
-            for (key, _) in self.stores.all_records(store, None, kind, None).await? {
-                if let Some(origin) = key.origin() {
-                    traces.entry(origin).or_default().records.insert((store, key));
+        for kind in TRACES.into_iter().chain([RecordKind::Hold]) {
+            for (key, value) in self.stores.all_records(store, None, kind, None).await? {
+                let Some(origin) = key.origin() else { continue };
+                let trace = traces.entry(origin).or_default();
+                // The mark of a hold that was given up before it stood has no content. Below a floor it is
+                // garbage: the guards of the hold's commit ask for the floor too.
+                if kind == RecordKind::Hold && !value.is_empty() {
+                    trace.holds += 1;
+                } else {
+                    trace.records.insert((store, key));
                 }
             }
         }
@@ -211,7 +219,7 @@ impl Recovery {
     /// Deletes the records below the floor, which arrived after their transaction was cleaned up.
     /// Returns the rest.
     async fn drop_garbage(&self, origin: Origin, trace: Trace) -> Result<Trace, StoreError> {
-        let mut rest = Trace::default();
+        let mut rest = Trace { holds: trace.holds, ..Trace::default() };
         if self.stores.mutant == Mutant::NothingDeleted {
             return Ok(trace);
         }
@@ -260,6 +268,7 @@ impl Recovery {
         let fenced = self.is_fenced(origin).await;
         let is_fenced =
             self.stores.mutant == Mutant::SweepWithoutFence || matches!(fenced, Ok(true));
+        self.give_back_undecided(origin).await?;
         let (intents, is_all) = self.intents_of(origin).await;
         let deadline = self.stores.world.elapsed() + self.stores.settings.deadline;
         let mut is_finished = is_all;
@@ -290,6 +299,7 @@ impl Recovery {
         if !is_fenced || !is_finished || !self.is_seen(origin).await? {
             return Ok(false);
         }
+        self.give_back_holds(origin).await?;
         if self.stores.mutant == Mutant::FloorAfterDeletion {
             self.delete_all(origin).await?;
         }
@@ -305,6 +315,26 @@ impl Recovery {
             self.delete_all(origin).await?;
         }
         Ok(true)
+    }
+
+    /// Gives back what transactions of an origin hold that never commit: none can begin any more, and those that
+    /// had begun are finished, so their phases at the stores of their holds have removed these.
+    async fn give_back_holds(&self, origin: Origin) -> Result<(), StoreError> {
+        for store in 0..self.stores.all.len() {
+            let kind = RecordKind::Hold;
+            for (key, _) in self.stores.all_records(store, None, kind, Some(origin)).await? {
+                self.executor.give_back_one(store, &key, false).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back holds too early, as a planted fault.
+    async fn give_back_undecided(&self, origin: Origin) -> Result<(), StoreError> {
+        if self.stores.mutant != Mutant::HoldReleasedUndecided {
+            return Ok(());
+        }
+        self.give_back_holds(origin).await
     }
 
     /// Puts up an origin's fence; true if every replica of every store has it.

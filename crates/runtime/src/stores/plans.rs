@@ -68,6 +68,7 @@ impl Stores {
     /// Checks that its stores can run a transaction with all of its guarantees.
     pub(crate) fn check_plan(&self, plan: &Plan) -> Result<(), Error> {
         let unsupported = |why: String| Err(Error::Unsupported(format!("{}: {why}", plan.name)));
+        self.check_bounds(plan)?;
         let mut has_written = false;
         for phase in plan.phases.iter().filter(|phase| phase.mode == Mode::Write) {
             let Some(store) = phase.store else { continue };
@@ -92,6 +93,27 @@ impl Stores {
                 }
             }
             self.check_isolated_order(plan)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that stores with bounded counters can keep the bounds: a decision that was read must still hold
+    /// when the change is committed.
+    fn check_bounds(&self, plan: &Plan) -> Result<(), Error> {
+        let objects = &self.program.checked.objects;
+        for (kind, field) in plan.bounded_writes(&self.program.checked) {
+            let object = &objects[kind.index()];
+            let capabilities = self.store(object.store).capabilities();
+            if !capabilities.serializable {
+                let declared = &object.declared;
+                return Err(Error::Unsupported(format!(
+                    "{}: {}.{} has bounds, and store {} cannot keep them: it does not check at a commit that what was read still holds",
+                    plan.name,
+                    declared.name,
+                    declared.fields[usize::from(field)].name,
+                    capabilities.store
+                )));
+            }
         }
         Ok(())
     }

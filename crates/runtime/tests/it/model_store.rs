@@ -1,5 +1,6 @@
 //! The simplest possible store: the plain interpreter's state behind a lock.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,14 +9,17 @@ use mingle_lang::hir::{CollectionWrite, Program, StoreId};
 use mingle_lang::plain::{FieldState, State};
 use mingle_model::{FieldType, Level, TransactionId, Value, Version};
 use mingle_store::{
-    Address, Answer, BoxFuture, Capabilities, Commit, Committed, Data, DataStore, Once, Outcome,
-    Read, Session, StoreError, Transaction, Write,
+    Address, Answer, BoxFuture, Bytes, Capabilities, Commit, Committed, Data, DataStore, Once,
+    Outcome, Read, RecordKey, Session, StoreError, Transaction, Write,
 };
 
 use crate::harness::operate;
 
 /// The state that all stores of a program share; each writes only its own objects.
 pub type Shared = Arc<Mutex<State>>;
+
+/// The records of a store.
+type Records = Arc<Mutex<BTreeMap<RecordKey, Bytes>>>;
 
 /// The number of times a store was told which reads of a transaction are its last.
 pub static LAST_READS: AtomicU64 = AtomicU64::new(0);
@@ -24,6 +28,7 @@ pub struct ModelStore {
     program: Arc<Program>,
     store: StoreId,
     state: Shared,
+    records: Records,
     capabilities: Capabilities,
 }
 
@@ -42,7 +47,8 @@ impl ModelStore {
             operations_per_round_trip: usize::MAX,
             round_trip: Duration::ZERO,
         };
-        Arc::new(Self { program, store: StoreId(store as u32), state, capabilities })
+        let records = Records::default();
+        Arc::new(Self { program, store: StoreId(store as u32), state, records, capabilities })
     }
 }
 
@@ -59,6 +65,7 @@ impl DataStore for ModelStore {
             program: self.program.clone(),
             store: self.store,
             state: self.state.clone(),
+            records: self.records.clone(),
             flushed: Vec::new(),
             is_over: false,
         };
@@ -74,6 +81,7 @@ struct ModelTransaction {
     program: Arc<Program>,
     store: StoreId,
     state: Shared,
+    records: Records,
     flushed: Vec<Write>,
     /// True if it was told that it has answered its last reads.
     is_over: bool,
@@ -88,7 +96,13 @@ impl Transaction for ModelTransaction {
             apply(&self.program, self.store, state.to_mut(), write.clone());
         }
         let answers = reads.iter().map(|read| Answer {
-            data: answer(&self.program, self.store, &state, read),
+            data: match read {
+                Read::Record(key) => {
+                    let records = self.records.lock().expect("no test panics with this lock");
+                    Data::Record(records.get(key).cloned())
+                }
+                read => answer(&self.program, self.store, &state, read),
+            },
             version: Version(0),
             witnesses: Vec::new(),
         });
@@ -123,7 +137,13 @@ impl Transaction for ModelTransaction {
             commit.writes
         );
         let mut state = self.state.lock().expect("no test panics with this lock");
+        let mut records = self.records.lock().expect("no test panics with this lock");
         for write in self.flushed.into_iter().chain(commit.writes) {
+            match &write {
+                Write::Record(key, bytes) => drop(records.insert(key.clone(), bytes.clone())),
+                Write::Discard(key) => drop(records.remove(key)),
+                _ => {}
+            }
             apply(&self.program, self.store, &mut state, write);
         }
         Box::pin(std::future::ready(Ok(Committed::default())))

@@ -76,6 +76,8 @@ pub enum Kind {
     Rush,
     /// Reads by a bound at the second of four stores, a strong one, and writes which answer came.
     Hurry,
+    /// Takes at its second store ahead of its first.
+    Buy,
 }
 
 /// The stores of the simulated program, in the order in which transactions visit them.
@@ -298,7 +300,7 @@ impl ClientCall {
             Kind::ShopToBank => vec![write(account), read(shelf)],
             Kind::Claim => vec![write(slot), write(inbox)],
             Kind::Announce => vec![update(account), write(inbox)],
-            Kind::Vouch => vec![write(account), write(shelf), write(inbox)],
+            Kind::Vouch | Kind::Buy => vec![write(account), write(shelf), write(inbox)],
             Kind::Record => vec![write(ledger), write(inbox)],
             Kind::Audit => vec![read(ledger), read(inbox)],
             Kind::Enroll => vec![update(ledger), write(inbox)],
@@ -382,6 +384,7 @@ impl ClientCall {
             Kind::Skim => "skim",
             Kind::Rush => "rush",
             Kind::Hurry => "hurry",
+            Kind::Buy => "buy",
         }
     }
 
@@ -398,7 +401,7 @@ impl ClientCall {
         match self.kind {
             Kind::Record | Kind::Enroll => vec![ledger, inbox, tag],
             Kind::Audit => vec![ledger, inbox],
-            Kind::Tally => vec![account, shelf, inbox, tag],
+            Kind::Tally | Kind::Buy => vec![account, shelf, inbox, tag],
             Kind::Jot | Kind::Scrap => vec![account, shelf, pad, inbox, tag],
             Kind::ReadPad => vec![pad, inbox],
             Kind::Browse => vec![shelf, inbox],

@@ -90,6 +90,8 @@ pub struct Extras {
     pub has_operations: bool,
     /// True if the program has reads with policies.
     pub has_answers: bool,
+    /// True if shelves have a stock.
+    pub has_takes: bool,
 }
 
 /// Adds the extras of a seed, if it has any.
@@ -116,7 +118,7 @@ pub fn add(seed: u64, setup: &mut Setup, events: &mut Vec<Event<ClientCall>>) {
 }
 
 /// Adds calls of each client, at most this many.
-fn add_calls(
+pub(super) fn add_calls(
     random: &mut Random,
     mix: &[Kind],
     most: usize,
@@ -144,7 +146,7 @@ fn during(random: &mut Random, most: Duration) -> Duration {
 }
 
 /// Adds processes that die while a link of theirs to a store is slow or cut.
-fn add_deaths(random: &mut Random, setup: &Setup, events: &mut Vec<Event<ClientCall>>) {
+pub(super) fn add_deaths(random: &mut Random, setup: &Setup, events: &mut Vec<Event<ClientCall>>) {
     for _ in 0..random.below(5) {
         let process = process_name(random.below(setup.processes));
         let store: Name = Store::ALL[random.below(4)].name().into();

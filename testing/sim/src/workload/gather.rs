@@ -81,6 +81,9 @@ async fn final_of(
     let reads = match object {
         Object::Account(_) => vec![Read::Elements(at("entries")), Read::Register(at("balance"))],
         Object::Slot(_) => vec![Read::Elements(at("entries")), Read::Register(at("taken"))],
+        Object::Shelf(_) if declared.field_index("left").is_some() => {
+            vec![Read::Elements(at("entries")), Read::Counter(at("left"))]
+        }
         Object::Shelf(_) | Object::Ledger(_) | Object::Pad(_) | Object::Sheet(_) => {
             vec![Read::Elements(at("entries"))]
         }

@@ -11,6 +11,7 @@
 //! - [`outage`]: a minute without one replica or store, under a steady load;
 //! - [`promises`]: the checks of a history; `visibility` is the largest of them, [`deletes`] judges
 //!   objects that are deleted, and [`answers`] judges answers to reads with policies;
+//! - `takes`: takes from bounded counters, in some seeds;
 //! - [`checked`]: the history as register histories for `mingle-checker`; [`mixed`]: the check of
 //!   all stores together.
 
@@ -30,6 +31,7 @@ pub mod promises;
 pub mod run;
 pub mod setup;
 mod stage;
+mod takes;
 mod visibility;
 
 use std::collections::BTreeMap;

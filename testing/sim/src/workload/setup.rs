@@ -11,6 +11,7 @@ use mingle_store::wrap::fault::{Call, Fault};
 
 use super::calls::{ClientCall, Kind, MIXES, OBJECTS, Store};
 use super::extras::{self, Extras};
+use super::takes;
 use crate::process::{Cut, Event, Moment, Schedule};
 
 /// The engine of a causal store in a run.
@@ -99,6 +100,7 @@ impl Plan {
         draw_restarts(&mut random, &mut events);
         draw_faults(&mut random, &mut events);
         extras::add(seed, &mut setup, &mut events);
+        takes::add(seed, &mut setup, &mut events);
         Self { setup, schedule: Schedule(events) }
     }
 }

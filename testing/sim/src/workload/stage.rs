@@ -16,6 +16,7 @@ use super::calls::Store;
 use super::history::Operation;
 use super::laggards::Laggards;
 use super::setup::{Engine, Plan, Setup, process_name};
+use super::takes::with_takes;
 use crate::flaw::Flaw;
 use crate::process::{DeathPlan, DeathRates, Partitions, Process, Reopen, RestartingStore, kept};
 use crate::sabotage::Sabotaged;
@@ -107,6 +108,9 @@ fn text(setup: &Setup) -> String {
     }
     if setup.extras.has_answers {
         text.push_str(ANSWERS);
+    }
+    if setup.extras.has_takes {
+        text = with_takes(&text);
     }
     eventual.fold(text, |text, name| {
         text.replace(&format!("store {name}: causal;"), &format!("store {name}: eventual;"))

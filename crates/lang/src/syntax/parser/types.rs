@@ -1,6 +1,6 @@
 //! Types as they are written.
 
-use super::super::ast::{TypeExpr, TypeKind};
+use super::super::ast::{Bounds, TypeExpr, TypeKind};
 use super::super::token::{BadToken, Punct, Span, TokenKind};
 use super::{Mistake, Parse, Parser};
 use crate::diagnostic::m0001::{Foreign, Syntax};
@@ -46,7 +46,7 @@ impl Parser<'_> {
                 TypeKind::Ref(object)
             }
             "ref" => return Err(self.expected("an object after `ref`".into())),
-            "counter" => TypeKind::Counter,
+            "counter" => TypeKind::Counter(self.bounds()?),
             "decimal" => return Err(self.reserved_at(start, "`decimal`")),
             "option" | "list" | "set" | "log" | "map" => self.arguments_of(&word)?,
             "rushed" if self.is(Punct::Less) => self.arguments_of(&word)?,
@@ -56,6 +56,30 @@ impl Parser<'_> {
         let end = self.since(start).end.max(self.at * u32::from(self.greater_split))
             + u32::from(self.greater_split);
         Ok(TypeExpr { kind, span: Span { start, end } })
+    }
+
+    /// Reads the bounds after `counter`, if there are any.
+    fn bounds(&mut self) -> Parse<Bounds> {
+        Ok(Bounds { min: self.bound("min")?, max: self.bound("max")? })
+    }
+
+    fn bound(&mut self, word: &str) -> Parse<Option<i64>> {
+        let is_number =
+            matches!(self.kind_ahead(1), TokenKind::Int | TokenKind::Punct(Punct::Minus));
+        if !self.is_word(word) || (self.on_new_line() && !is_number) {
+            return Ok(None);
+        }
+        self.advance();
+        let sign = if self.eat(Punct::Minus) { "-" } else { "" };
+        if self.kind() != TokenKind::Int {
+            return Err(self.expected(format!("a whole number after `{word}`")));
+        }
+        let text = format!("{sign}{}", self.text().replace('_', ""));
+        let Ok(bound) = text.parse() else {
+            return Err(self.expected("a bound that fits in an `int`".into()));
+        };
+        self.advance();
+        Ok(Some(bound))
     }
 
     /// Reads the arguments of a type that has some.

@@ -60,6 +60,11 @@ fn answers() {
 }
 
 #[test]
+fn bounded_counters() {
+    page(include_str!("rules/bounded.md"));
+}
+
+#[test]
 fn flow() {
     page(include_str!("rules/flow.md"));
 }

@@ -4,10 +4,14 @@
 //! this need; the driver hands in the answers and resumes the machine.
 
 pub(crate) mod answer;
+pub(crate) mod hold;
 mod read;
+mod recorded;
 mod refuse;
 mod slice;
 mod write;
+
+pub use recorded::Recorded;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,47 +29,9 @@ use rustc_hash::FxHashMap;
 use crate::api::error::Error;
 use crate::api::settings::Settings;
 use crate::interpreter::machine::answer::{Answered, Asked};
+use crate::interpreter::machine::hold::{HoldAnswers, HoldAsked};
 use crate::interpreter::machine::slice::{Slice, weight};
 use crate::interpreter::write_buffer::WriteBuffer;
-
-/// The values that a phase keeps for later ones, by queue, each in the order of recording.
-#[derive(Clone, Debug, Default)]
-pub struct Recorded {
-    queues: Vec<Vec<Value>>,
-}
-
-impl Recorded {
-    /// Creates empty queues for a transaction.
-    pub fn new(plan: &Plan) -> Self {
-        Self { queues: vec![Vec::new(); plan.queue_count] }
-    }
-
-    /// Adds the values that a phase recorded.
-    pub fn merge(&mut self, later: Self) {
-        for (queue, values) in self.queues.iter_mut().zip(later.queues) {
-            if !values.is_empty() {
-                *queue = values;
-            }
-        }
-    }
-
-    /// Returns the values by queue, as they are kept for a helper that finishes the transaction.
-    pub fn queues(&self) -> &[Vec<Value>] {
-        &self.queues
-    }
-
-    /// Restores the queues from the values that were kept.
-    pub fn from_queues(plan: &Plan, kept: Vec<Vec<Value>>) -> Self {
-        let mut queues = kept;
-        queues.resize(plan.queue_count, Vec::new());
-        Self { queues }
-    }
-
-    /// Returns the number of values.
-    pub fn count(&self) -> usize {
-        self.queues.iter().map(Vec::len).sum()
-    }
-}
 
 /// The values that are the same in all phases of one transaction, however often they are tried.
 #[derive(Clone, Debug)]
@@ -83,6 +49,8 @@ pub enum Need {
     Read(Vec<Read>),
     /// The answer to a read with a policy, through [`Machine::supply_answer`].
     Answer(Asked),
+    /// The result of a take that runs ahead; the next machine of the phase has it.
+    Hold(HoldAsked),
     /// These writes sent before the commit, in one round trip.
     Flush(Vec<Write>),
     /// A turn to compute: other tasks had none for a whole slice.
@@ -138,6 +106,8 @@ pub struct Machine<'a> {
     /// The answer to the read with a policy that comes next.
     answered: Option<Answered>,
     write_buffer: WriteBuffer,
+    /// The results of takes that run ahead.
+    holds: Option<&'a HoldAnswers>,
     /// Commands that wait to be sent, so fetched data may be out of date.
     commands: Vec<Write>,
     recorded: Recorded,
@@ -187,7 +157,8 @@ impl<'a> Machine<'a> {
             fetched: FxHashMap::default(),
             awaited: Vec::new(),
             answered: None,
-            write_buffer: WriteBuffer::default(),
+            write_buffer: hold::given_back(earlier, plan, phase.store),
+            holds: None,
             commands: Vec::new(),
             recorded: Recorded::new(plan),
             result: None,
@@ -335,6 +306,7 @@ impl<'a> Machine<'a> {
             Instr::Fetch(reads) => return Ok(self.fetch(reads)),
             Instr::Read { read, dsts } => return self.read(read, dsts),
             Instr::Write { write, dst } => return self.write(write, *dst),
+            Instr::Hold { .. } => return Ok(self.hold(instr)),
             Instr::Require { condition, message, code, must_be_new } => {
                 if !self.is_true(condition) {
                     return Err(self.refused(message, code.as_ref(), must_be_new.as_ref()));
@@ -361,9 +333,7 @@ impl<'a> Machine<'a> {
                 self.current_loop().round += 1;
                 self.at = *target;
             }
-            Instr::WhileEnd => {
-                self.loops.pop();
-            }
+            Instr::WhileEnd => drop(self.loops.pop()),
             Instr::ForStart { rounds, columns, body, prefetch, end } => {
                 if !prefetch.is_empty()
                     && let Some(flush) = self.flush_commands()

@@ -246,6 +246,13 @@ impl<'a> Machine<'a> {
         self.write_buffer.field(object, field)
     }
 
+    /// Returns the value of a counter whose adds have this sum.
+    fn counted(&self, object: &Ref, field: u16, sum: i128) -> i64 {
+        let declared =
+            self.program.objects.iter().find(|known| known.declared.name == *object.kind());
+        declared.expect("the object is of a declared kind").counted(field, sum)
+    }
+
     fn default(&self, kind: mingle_lang::hir::ObjectId, field: u16) -> Value {
         self.program.objects[kind.index()].declared.fields[usize::from(field)].default.clone()
     }
@@ -343,7 +350,7 @@ impl<'a> Machine<'a> {
                     Some(Data::Counter(sum)) => Some(sum.saturating_add(own)),
                     _ => None,
                 }
-                .map(|sum| Value::Int(sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64))
+                .map(|sum| Value::Int(self.counted(object, field, sum)))
             }
             CollectionRead::SetContains => match view.writes {
                 Some(FieldWrites::Set(_, elements)) if elements.contains_key(&args[0]) => {
