@@ -8,3 +8,4 @@ mod legacy;
 mod matrix;
 mod silent;
 mod site;
+mod takes;
