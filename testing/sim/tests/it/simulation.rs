@@ -179,7 +179,7 @@ const FOUND: &[(&str, u64)] = &[
     ("NothingDeleted", 1),
     ("SessionDropsWorklist", 9),
     ("SessionForgetsSeen", 15),
-    ("SessionLeansOnNone", 612),
+    ("SessionLeansOnNone", 209),
     ("NoTrackingSet", 67),
     ("EndorsementUnchecked", 83),
     ("RevalidatedAfterCommit", 8),
