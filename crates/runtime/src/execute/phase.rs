@@ -151,7 +151,7 @@ impl Executor {
                 Ok(Step::Over) => return Ok(self.counted(Counted::Over, PhaseEnd::Over)),
                 Ok(Step::Abandoned) => return Ok(self.counted(Counted::Over, PhaseEnd::Abandoned)),
                 Ok(Step::StartOver) => return Ok(self.starts_over()),
-                Ok(Step::Again) if self.stores.world.elapsed() > control.deadline => {
+                Ok(Step::Again) if self.stores.world.elapsed() >= control.deadline => {
                     return Err(conflict(&report, control));
                 }
                 Ok(Step::Again) => continue,
@@ -173,7 +173,8 @@ impl Executor {
             if let StoreError::Witnessed { rows } = error {
                 self.stores.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
-                if self.stores.world.elapsed() > control.deadline {
+                // An attempt that begins at the deadline ends at once, with the last error again.
+                if self.stores.world.elapsed() >= control.deadline {
                     return Err(conflict(&report, control));
                 }
                 continue;

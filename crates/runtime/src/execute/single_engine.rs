@@ -166,7 +166,7 @@ impl Executor {
             if let StoreError::Witnessed { rows } = error {
                 self.stores.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
-                if self.stores.world.elapsed() > control.deadline {
+                if self.stores.world.elapsed() >= control.deadline {
                     return Err(conflict(&total, control));
                 }
                 continue;

@@ -216,7 +216,7 @@ impl Executor {
             report.attempts += 1;
             report.round_trips = 0;
             let is_last = report.attempts >= HOSTED_ATTEMPTS_MAX
-                || self.stores.world.elapsed() > control.deadline;
+                || self.stores.world.elapsed() >= control.deadline;
             let conflict = Err(Error::Store(StoreError::Conflict));
             match self.attempt(execution, index, &mut tries, control, report).await {
                 Ok(Step::Done) => return Ok(()),

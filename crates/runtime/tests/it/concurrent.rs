@@ -205,6 +205,12 @@ pub fn judge(seed: u64, rules: Rules, mutation: Mutation) -> Result<Shown, Strin
     let warnings = checked.diagnostics.iter().filter(|found| found.code.text() == "W0403");
     let needless: Vec<Span> = warnings.map(|found| found.span).collect();
     let Some(program) = checked.program.map(Arc::new) else { return Ok(Shown::default()) };
+    let plan = program.plan("t").expect("every generated program has it");
+    if !plan.holds.is_empty() {
+        // A take that runs ahead changes its counter before the transaction has committed, so a run that fails has
+        // written, and given back: `takes` and the simulation judge those.
+        return Ok(Shown { compiled: true, ..Shown::default() });
+    }
     let mut random = Random::new(seed ^ 0x7E7E_7E7E);
     let state = random_state(&program, &mut random);
     let calls: Vec<Vec<Value>> = (0..RUNS).map(|_| arguments(&mut random)).collect();
@@ -221,7 +227,6 @@ pub fn judge(seed: u64, rules: Rules, mutation: Mutation) -> Result<Shown, Strin
     });
     let results = world.block_on(join_all(runs.collect()));
     let log = log.lock().expect("no test panics with this lock").clone();
-    let plan = program.plan("t").expect("every generated program has it");
     let mut shown = Shown { compiled: true, endorses: plan.endorses(), ..Shown::default() };
     let history =
         History { program: &program, plan, state: &state, log: &log, needless: &needless };
