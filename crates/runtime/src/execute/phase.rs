@@ -173,7 +173,6 @@ impl Executor {
             if let StoreError::Witnessed { rows } = error {
                 self.stores.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
-                // An attempt that begins at the deadline ends at once, with the last error again.
                 if self.stores.world.elapsed() >= control.deadline {
                     return Err(conflict(&report, control));
                 }
@@ -242,7 +241,8 @@ impl Executor {
         }
     }
 
-    /// The error for an attempt that the deadline has ended.
+    /// The error for an attempt that the deadline has ended: the last one of the store in some cases, so a phase must
+    /// not try again after it.
     fn too_late(
         &self,
         execution: &Execution,
