@@ -1,7 +1,7 @@
 //! Takes from bounded counters.
 //!
 //! A take that its store decides in its own phase is a read and a write, and its result data of the store.
-//! The result of a take that runs ahead is certified by the store, whatever its level: it is held until the
+//! A store of any level certifies the result of a take that runs ahead: the amount is held until the
 //! transaction has ended, so no later state of the store can make it wrong. Such a result has the provenance of the
 //! take's operands alone. They decide before the first commit, as those of a `require`.
 

@@ -140,7 +140,7 @@ fn buy_and_die(stores: &Stores, life: &Arc<Life>) -> bool {
     stores.world.spawn(Box::pin(async move {
         let _ = call(&server, &Session::default(), "buy", &EVENT).await;
         server.settle(Duration::from_secs(1)).await;
-        *at_end.lock().expect("nobody panics with it") = true;
+        *at_end.lock().expect("no thread panics with the lock") = true;
     }));
     stores.pass(1);
     life.is_over()

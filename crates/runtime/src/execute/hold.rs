@@ -114,7 +114,7 @@ impl Executor {
                 )));
             }
             let (mut taking, held) = self.taking(execution, &asked);
-            // Its commit decides nothing for the caller, who can still give up.
+            // Its commit does not decide the transaction: the caller can still give up.
             let control = Control::without_caller(control.deadline, control.patience, true);
             let ended = self.phase(&mut taking, 0, &control).await;
             if let Some(own) = taking.id {

@@ -168,29 +168,11 @@ fn met(history: &History, by_tag: &HashMap<String, usize>, index: usize) -> BTre
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use mingle_model::random::Random;
-
     use super::*;
     use crate::workload::history::{Final, Operation};
 
     const BOARD: Object = Object::Board(0);
     const INBOX: Object = Object::Inbox(0);
-
-    fn call(kind: Kind, tag: u32, after: &[usize]) -> Operation {
-        let call = ClientCall::draw(&mut Random::new(1), &[kind], 1, tag);
-        let visits = call.visits().len();
-        Operation {
-            client: tag as usize,
-            call,
-            began: Duration::ZERO,
-            ended: Duration::ZERO,
-            end: End::Done { seen: Vec::new(), weaker: None, mark: 0, has_rest: false, visits },
-            after: after.to_vec(),
-            again: None,
-        }
-    }
 
     /// Gives a call what it read, what a weaker answer showed, and its mark.
     fn with(
@@ -219,8 +201,11 @@ mod tests {
     #[test]
     fn a_weaker_answer_may_lack_a_write_but_invents_none() {
         let glance = |shown: &[&str]| {
-            let glance = call(Kind::Glance, 2, &[0]);
-            judged(vec![call(Kind::Swap, 1, &[]), with(glance, None, Some((BOARD, shown)), WEAKER)])
+            let glance = Operation::done(Kind::Glance, 2, &[0]);
+            judged(vec![
+                Operation::done(Kind::Swap, 1, &[]),
+                with(glance, None, Some((BOARD, shown)), WEAKER),
+            ])
         };
         assert_eq!(glance(&["1"]), Ok(()));
         assert_eq!(glance(&[]), Ok(()), "its session had seen it, but the answer is weak");
@@ -232,8 +217,8 @@ mod tests {
     #[test]
     fn a_count_of_the_own_level_has_the_writes_that_its_session_knew() {
         let rush = |after: &[usize], mark| {
-            let rush = with(call(Kind::Rush, 2, after), None, None, mark);
-            judged(vec![call(Kind::Swap, 1, &[]), rush])
+            let rush = with(Operation::done(Kind::Rush, 2, after), None, None, mark);
+            judged(vec![Operation::done(Kind::Swap, 1, &[]), rush])
         };
         assert_eq!((rush(&[0], 1), rush(&[], 0), rush(&[0], WEAKER)), (Ok(()), Ok(()), Ok(())));
         assert!(rush(&[0], 0).is_err_and(|how| how.contains("counted 0")));
@@ -243,9 +228,11 @@ mod tests {
     #[test]
     fn a_transaction_that_a_weaker_answer_has_shown_is_seen_whole_from_then_on() {
         let later = |shown: &[&str], read: &[&str]| {
-            let glance = with(call(Kind::Glance, 2, &[]), None, Some((BOARD, shown)), WEAKER);
-            let reader = with(call(Kind::ReadInbox, 3, &[1]), Some((INBOX, read)), None, 0);
-            judged(vec![call(Kind::Swap, 1, &[]), glance, reader])
+            let glance =
+                with(Operation::done(Kind::Glance, 2, &[]), None, Some((BOARD, shown)), WEAKER);
+            let reader =
+                with(Operation::done(Kind::ReadInbox, 3, &[1]), Some((INBOX, read)), None, 0);
+            judged(vec![Operation::done(Kind::Swap, 1, &[]), glance, reader])
         };
         assert_eq!((later(&["1"], &["1"]), later(&[], &[])), (Ok(()), Ok(())));
         assert!(later(&["1"], &[]).is_err_and(|how| how.contains("without Swap 1")));

@@ -237,11 +237,6 @@ pub(super) fn counts(history: &History) -> BTreeMap<String, u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use mingle_model::random::Random;
-
-    use super::super::calls::ClientCall;
     use super::super::history::Final;
     use super::*;
 
@@ -256,18 +251,11 @@ mod tests {
 
     /// Returns a call on the objects number 0 by a client that made the calls `after` before.
     fn call(kind: Kind, tag: u32, after: &[usize], seen: &[(Object, &[&str])]) -> Operation {
-        let call = ClientCall::draw(&mut Random::new(1), &[kind], 1, tag);
-        let seen = seen.iter().map(|(object, entries)| (*object, text(entries))).collect();
-        let visits = call.visits().len();
-        Operation {
-            client: tag as usize,
-            call,
-            began: Duration::ZERO,
-            ended: Duration::ZERO,
-            end: End::Done { seen, weaker: None, mark: 0, has_rest: false, visits },
-            after: after.to_vec(),
-            again: None,
+        let mut operation = Operation::done(kind, tag, after);
+        if let End::Done { seen: read, .. } = &mut operation.end {
+            *read = seen.iter().map(|(object, entries)| (*object, text(entries))).collect();
         }
+        operation
     }
 
     fn history(operations: Vec<Operation>, logs: &[(Object, &[&str])]) -> History {

@@ -30,6 +30,26 @@ pub enum End {
     Unheard,
 }
 
+#[cfg(test)]
+impl Operation {
+    /// Returns a call on the objects number 0, by a client of its own that made the calls `after` before.
+    /// It took effect and has read nothing.
+    pub(super) fn done(kind: super::calls::Kind, tag: u32, after: &[usize]) -> Self {
+        let mut random = mingle_model::random::Random::new(1);
+        let call = ClientCall::draw(&mut random, &[kind], 1, tag);
+        let visits = call.visits().len();
+        Self {
+            client: tag as usize,
+            call,
+            began: Duration::ZERO,
+            ended: Duration::ZERO,
+            end: End::Done { seen: Vec::new(), weaker: None, mark: 0, has_rest: false, visits },
+            after: after.to_vec(),
+            again: None,
+        }
+    }
+}
+
 impl End {
     /// True if the caller got a result.
     pub fn is_done(&self) -> bool {
