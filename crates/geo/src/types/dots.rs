@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{Ids, Past};
 use super::{Cause, Mark, OpId};
+use crate::timestamp::Version;
 
 /// The operations on an item that a transaction had seen.
 pub struct Seen<'a> {
@@ -54,6 +55,11 @@ impl<T> Dots<T> {
     /// Removes the values that were seen.
     pub fn displace(&mut self, seen: &Seen<'_>) {
         self.0.retain(|dot| !seen.observes(&dot.mark, dot.id.as_deref()));
+    }
+
+    /// Keeps the values with these versions.
+    pub fn keep(&mut self, keeps: impl Fn(Version) -> bool) {
+        self.0.retain(|dot| keeps(dot.mark.version));
     }
 
     pub fn place(&mut self, mark: Mark, id: Option<&OpId>, value: T) {

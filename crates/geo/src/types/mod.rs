@@ -11,6 +11,7 @@
 //! - [`Set`]: an insertion survives a removal that did not see it.
 //! - [`Map`]: of registers and of counters.
 //! - [`Log`]: keeps every line, in the order of versions.
+//! - [`Item`](item::Item): one name for all types, with expiry; see [`item`].
 //!
 //! An operation may carry an [`OpId`]. Several data centers may run operations with the same id;
 //! only the run with the lowest version counts; see [`ids`].
@@ -18,6 +19,7 @@
 mod counter;
 pub(crate) mod dots;
 pub mod ids;
+pub mod item;
 mod log;
 mod map;
 mod op;
@@ -57,6 +59,8 @@ pub enum Kind {
     Map,
     /// Lines in order.
     Log,
+    /// An item that any client may give any type; see [`item`].
+    Item,
 }
 
 impl fmt::Display for Kind {
@@ -67,6 +71,7 @@ impl fmt::Display for Kind {
             Self::Set => "set",
             Self::Map => "map",
             Self::Log => "log",
+            Self::Item => "item",
         })
     }
 }
@@ -143,6 +148,7 @@ enum Body {
     Set(Set),
     Map(Map),
     Log(Log),
+    Item(Box<item::Item>),
 }
 
 impl Body {
@@ -150,7 +156,7 @@ impl Body {
     fn standing_ids(&self) -> Box<dyn Iterator<Item = &OpId> + '_> {
         match self {
             Self::Register(register) => Box::new(register.ids()),
-            Self::Counter(_) => Box::new(std::iter::empty()),
+            Self::Counter(_) | Self::Item(_) => Box::new(std::iter::empty()),
             Self::Set(set) => Box::new(set.ids()),
             Self::Map(map) => Box::new(map.ids()),
             Self::Log(log) => Box::new(log.ids()),
@@ -167,6 +173,7 @@ impl State {
             Kind::Set => Body::Set(Set::default()),
             Kind::Map => Body::Map(Map::default()),
             Kind::Log => Body::Log(Log::default()),
+            Kind::Item => Body::Item(Box::default()),
         };
         Self { body, ids: Ids::default(), changes: 0, removals: 0 }
     }
@@ -178,6 +185,9 @@ impl State {
         self.changes = self.changes.wrapping_add(digest);
         if op.takes_away() {
             self.removals = self.removals.wrapping_add(digest);
+        }
+        if let (Body::Item(item), Op::Item(op)) = (&mut self.body, op) {
+            return item.apply(cause, op);
         }
         let noted = id.map_or(Noted::First, |id| self.ids.note(id, cause, op));
         if noted == Noted::Seen {
@@ -197,6 +207,9 @@ impl State {
     /// Applies an operation of a running transaction to the state at its snapshot. Sums are not
     /// measured yet: a removal takes away the whole sum.
     pub fn apply_own(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
+        if let (Body::Item(item), Op::Item(op)) = (&mut self.body, op) {
+            item.clear_own(op);
+        }
         if !id.is_some_and(|id| self.ids.observed(id, cause)) {
             match (&mut self.body, op) {
                 (Body::Counter(counter), Op::Reset) => *counter = Counter::default(),
@@ -281,6 +294,7 @@ impl State {
         let recent: Vec<Recent<'_>> = recent.iter().filter(is_counted).copied().collect();
         let recent = recent.as_slice();
         match (&self.body, op) {
+            (Body::Item(item), Op::Item(op)) => Op::Item(item.measured(op, snapshot, recent)),
             (Body::Counter(counter), Op::Reset) => Op::ResetSeen(counter.removal(
                 snapshot,
                 &counter::additions(recent),
@@ -343,6 +357,9 @@ impl State {
                 }
             }
             (Body::Log(own), Body::Log(it)) => *own = own.joined(&past, it, &other_past),
+            (Body::Item(own), Body::Item(it)) => {
+                **own = own.joined(at, it, other_at, is_further);
+            }
             // An item of another type is another item.
             _ => return,
         }
@@ -393,6 +410,7 @@ impl State {
                 Body::Set(set) => set.count() == 0,
                 Body::Map(map) => *map == Map::default(),
                 Body::Log(log) => log.count() == 0,
+                Body::Item(item) => item.is_blank(),
             }
     }
 
@@ -404,6 +422,7 @@ impl State {
             Body::Set(_) => Kind::Set,
             Body::Map(_) => Kind::Map,
             Body::Log(_) => Kind::Log,
+            Body::Item(_) => Kind::Item,
         }
     }
 
@@ -445,5 +464,27 @@ impl State {
             Body::Log(log) => Some(log),
             _ => None,
         }
+    }
+
+    /// Returns the item of [`Kind::Item`], if it is one.
+    pub fn as_item(&self) -> Option<&item::Item> {
+        match &self.body {
+            Body::Item(item) => Some(item),
+            _ => None,
+        }
+    }
+
+    /// Tells an item of [`Kind::Item`] that all operations older than this time, in microseconds,
+    /// are here.
+    pub fn settle(&mut self, horizon_us: u64) {
+        if let Body::Item(item) = &mut self.body {
+            item.settle(horizon_us);
+        }
+    }
+
+    /// Returns the time that the horizon must reach for [`settle`](Self::settle) to have an effect;
+    /// `None` if it has none.
+    pub fn due_us(&self) -> Option<u64> {
+        self.as_item().and_then(item::Item::due_us)
     }
 }

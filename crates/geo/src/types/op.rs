@@ -3,6 +3,7 @@
 use mingle_model::{TransactionId, Value};
 use serde::{Deserialize, Serialize};
 
+use super::item::ItemOp;
 use super::{Kind, Removal};
 use crate::key::Key;
 
@@ -53,6 +54,8 @@ pub enum Op {
     Append(Value),
     /// No effect: a later operation of the same transaction took this one back.
     Nothing,
+    /// Changes an item of [`Kind::Item`].
+    Item(ItemOp),
 }
 
 impl Op {
@@ -70,11 +73,15 @@ impl Op {
             Self::Empty | Self::EmptySeen(_) => kind == Kind::Map,
             Self::Append(_) => kind == Kind::Log,
             Self::Nothing => true,
+            Self::Item(_) => kind == Kind::Item,
         }
     }
 
     /// True if it removes other transactions' values without replacing them.
     pub fn takes_away(&self) -> bool {
+        if let Self::Item(op) = self {
+            return op.takes_away();
+        }
         !matches!(
             self,
             Self::Write(_)
@@ -89,11 +96,17 @@ impl Op {
 
     /// True if it takes away part of a sum, which has to be measured where it commits.
     pub fn measures(&self) -> bool {
-        matches!(self, Self::Reset | Self::Delete(_) | Self::Empty)
+        match self {
+            Self::Item(op) => op.measures(),
+            _ => matches!(self, Self::Reset | Self::Delete(_) | Self::Empty),
+        }
     }
 
     /// True if clients must not send it, because only replicas create it from other operations.
     pub fn is_measured(&self) -> bool {
+        if let Self::Item(op) = self {
+            return op.is_measured();
+        }
         matches!(
             self,
             Self::ResetSeen(_) | Self::DeleteSeen(..) | Self::EmptySeen(_) | Self::Nothing
@@ -109,6 +122,7 @@ impl Op {
             (Self::Delete(key) | Self::DeleteSeen(key, _), Self::Increment(other, _)) => {
                 key == other
             }
+            (Self::Item(op), Self::Item(earlier)) => op.takes_back(earlier),
             _ => false,
         }
     }
@@ -121,6 +135,7 @@ impl Op {
             Self::DeleteSeen(value, _) => value.weight(),
             Self::Put(key, value) => key.weight() + value.weight(),
             Self::EmptySeen(keys) => keys.iter().map(|(key, _)| key.weight()).sum(),
+            Self::Item(op) => op.weight(),
             _ => 0,
         };
         size_of::<Self>() + inner

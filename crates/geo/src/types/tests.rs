@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mingle_model::{Origin, TransactionId, Value};
 use proptest::prelude::*;
 
+use super::item::{ItemOp, Place, Side};
 use super::*;
 use crate::timestamp::{DcId, Timestamp};
 
@@ -104,11 +105,35 @@ fn op(kind: Kind) -> BoxedStrategy<Op> {
         ]
         .boxed(),
         Kind::Log => prop_oneof![4 => value().prop_map(Op::Append), 1 => Just(Op::Clear)].boxed(),
+        Kind::Item => item_op().prop_map(Op::Item).boxed(),
     }
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
-    prop::sample::select(vec![Kind::Register, Kind::Counter, Kind::Set, Kind::Map, Kind::Log])
+fn item_op() -> impl Strategy<Value = ItemOp> {
+    let place = prop_oneof![
+        2 => Just(Place::Value),
+        1 => (0i64..2).prop_map(|field| Place::Field(Value::Int(field))),
+        1 => Just(Place::Score(Value::Int(0))),
+    ];
+    let side = prop_oneof![Just(Side::Left), Just(Side::Right)];
+    prop_oneof![
+        2 => value().prop_map(ItemOp::Set),
+        1 => Just(ItemOp::Delete),
+        2 => (place.clone(), value()).prop_map(|(place, value)| ItemOp::Put(place, value)),
+        4 => (place.clone(), -3i64..9).prop_map(|(place, amount)| ItemOp::Add(place, amount)),
+        1 => place.prop_map(ItemOp::Drop),
+        1 => value().prop_map(ItemOp::Insert),
+        1 => value().prop_map(ItemOp::Remove),
+        2 => (side, value()).prop_map(|(side, value)| ItemOp::Push(side, value)),
+        1 => prop::option::of(0u64..40).prop_map(ItemOp::Expire),
+    ]
+}
+
+fn kind(ids: bool) -> impl Strategy<Value = Kind> {
+    use Kind::{Counter, Item, Log, Map, Register, Set};
+    // Operations on items have no ids.
+    let kinds = [Register, Counter, Set, Map, Log, Item];
+    prop::sample::select(kinds[..kinds.len() - usize::from(ids)].to_vec())
 }
 
 /// Generates operations without ids; if `ids` is true, with ids, some of which repeat.
@@ -134,6 +159,7 @@ fn identified(kind: Kind, number: u32) -> Op {
         Kind::Map if number.is_multiple_of(2) => Op::Put(value, Value::Int(number.into())),
         Kind::Map => Op::Increment(value, i64::from(number) + 1),
         Kind::Log => Op::Append(value),
+        Kind::Item => unreachable!("operations on items have no ids"),
     }
 }
 
@@ -154,7 +180,7 @@ fn play(kind: Kind, steps: &[Step]) -> Sites {
 }
 
 fn with_kind(ids: bool) -> impl Strategy<Value = (Kind, Vec<Step>)> {
-    kind().prop_flat_map(move |kind| (Just(kind), steps(kind, ids)))
+    kind(ids).prop_flat_map(move |kind| (Just(kind), steps(kind, ids)))
 }
 
 proptest! {
@@ -191,7 +217,7 @@ proptest! {
 
     #[test]
     fn one_site_alone_agrees_with_the_plain_model(
-        (kind, ops) in kind().prop_flat_map(|kind| (Just(kind), prop::collection::vec(op(kind), 0..30)))
+        (kind, ops) in kind(true).prop_flat_map(|kind| (Just(kind), prop::collection::vec(op(kind), 0..30)))
     ) {
         let mut sites = Sites::new(kind);
         let mut model = Model::default();

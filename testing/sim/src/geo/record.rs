@@ -54,6 +54,7 @@ pub(super) fn content(state: &State) -> Content {
                 counts: counts.map(|(key, count)| (key.clone(), count.value())).collect(),
             }
         }
+        Kind::Item => unreachable!("no client writes an item"),
         Kind::Log => {
             Content::Log(state.as_log().into_iter().flat_map(|log| log.iter().cloned()).collect())
         }
@@ -76,7 +77,11 @@ pub(super) fn op(from: &mingle_geo::Op) -> Op {
         Geo::Delete(key) => Op::Delete(key.clone()),
         Geo::Empty => Op::Empty,
         Geo::Append(value) => Op::Append(value.clone()),
-        Geo::ResetSeen(_) | Geo::DeleteSeen(..) | Geo::EmptySeen(_) | Geo::Nothing => {
+        Geo::ResetSeen(_)
+        | Geo::DeleteSeen(..)
+        | Geo::EmptySeen(_)
+        | Geo::Nothing
+        | Geo::Item(_) => {
             unreachable!("no client writes {from:?}")
         }
     }
@@ -361,6 +366,7 @@ fn item(index: usize, key: &Key) -> Item {
         Kind::Set => ItemKind::Set,
         Kind::Map => ItemKind::Map,
         Kind::Log => ItemKind::Log,
+        Kind::Item => unreachable!("no client writes an item"),
     };
     Item { kind, key: index as u64 }
 }

@@ -198,6 +198,7 @@ impl Writer<'_> {
             (Kind::Map, _) => Op::Increment(small, amount),
             (Kind::Log, 0) if self.random.one_in(3) => Op::Clear,
             (Kind::Log, _) => Op::Append(Value::Int(self.number())),
+            (Kind::Item, _) => unreachable!("no client writes an item"),
         }
     }
 
@@ -271,5 +272,6 @@ fn helped_op(kind: Kind, task: u64, position: u32, drawn: &mut Random) -> Op {
         (Kind::Map, 0..=2) => Op::Put(small, number),
         (Kind::Map, _) => Op::Increment(small, amount),
         (Kind::Log, _) => Op::Append(number),
+        (Kind::Item, _) => unreachable!("operations on items have no ids"),
     }
 }

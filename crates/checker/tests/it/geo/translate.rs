@@ -58,6 +58,7 @@ pub fn content(state: &State) -> Content {
             let counts = map.counts().map(|(key, counter)| (key.clone(), counter.value()));
             Content::Map { entries: map.entries().map(cloned).collect(), counts: counts.collect() }
         }
+        Kind::Item => unreachable!("no history has an item"),
         Kind::Log => Content::Log(state.as_log().expect("a log").iter().cloned().collect()),
     }
 }
