@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use mingle_model::TransactionId;
 
+use super::any::Element;
 use super::history::{Action, Commit, Content, Item, Outcome};
 use super::index::{Index, Node};
 use super::problem::{Problem, Promise};
-use super::values::{Entry, Operations, Own};
-use super::vector::Vector;
+use super::values::{Entry, Operations, Own, Reader};
+use super::vector::{Vector, time_us};
 use crate::limits::PROBLEMS_MAX;
 
 /// Checks return value consistency.
@@ -22,14 +23,17 @@ fn of_transaction(index: &Index<'_>, node: &Node<'_>) -> Vec<Problem> {
     let Some(snapshot) = &node.transaction.snapshot else { return Vec::new() };
     let mut own: HashMap<Item, Vec<Own<'_>>> = HashMap::new();
     let mut problems = Vec::new();
+    let (dc, mut updates) = (node.transaction.dc, 0..);
     for action in &node.transaction.actions {
         match action {
             Action::Update { item, op, id } => {
-                own.entry(*item).or_default().push(Own { op, id: id.as_ref() });
+                let index = updates.next().unwrap_or_default();
+                let name = Element { transaction: node.id(), index };
+                own.entry(*item).or_default().push(Own { name, op, id: id.as_ref() });
             }
             Action::Read { item, found } => {
                 let own = own.get(item).map_or(&[][..], Vec::as_slice);
-                let read = Read { item: *item, snapshot, own, found };
+                let read = Read { item: *item, dc, snapshot, own, found };
                 if let Some(why) = judge(index, &read) {
                     let problem = Problem::new(why.promise, why.what).at(*item);
                     let problem = problem.in_dc(node.transaction.dc).of([node.id()]);
@@ -44,6 +48,8 @@ fn of_transaction(index: &Index<'_>, node: &Node<'_>) -> Vec<Problem> {
 /// A look at an item: by a read, or in a final view.
 pub struct Read<'a> {
     pub item: Item,
+    /// The data center at which it takes place.
+    pub dc: u8,
     pub snapshot: &'a Vector,
     pub own: &'a [Own<'a>],
     pub found: &'a Content,
@@ -61,12 +67,17 @@ pub struct Why {
 pub fn judge(index: &Index<'_>, read: &Read<'_>) -> Option<Why> {
     let nothing = Operations::new(read.item.kind, Vec::new());
     let operations = index.items.get(&read.item).unwrap_or(&nothing);
-    let shown = operations.at(read.snapshot, read.own);
+    let shown = operations.at(read.snapshot, &reader(index, read));
     if shown.allows(read.found) {
         return None;
     }
     let (promise, what, transactions) = blame(index, read, operations);
     Some(Why { promise, what, transactions, expected: shown.content })
+}
+
+fn reader<'a>(index: &Index<'_>, read: &Read<'a>) -> Reader<'a> {
+    let entry_us = time_us(index.run.own_entry(read.dc, read.snapshot));
+    Reader { own: read.own, entry_us }
 }
 
 /// Returns the smallest change that would explain the value found.
@@ -77,8 +88,9 @@ fn blame(
 ) -> (Promise, &'static str, Vec<TransactionId>) {
     let entries = operations.entries();
     let is_held = |place: usize| read.snapshot.covers(&entries[place].commit.commit_vec);
+    let reader = reader(index, read);
     let explains =
-        |show: &dyn Fn(usize) -> bool| operations.show(show, read.own).content == *read.found;
+        |show: &dyn Fn(usize) -> bool| operations.show(show, &reader).content == *read.found;
     for entry in entries {
         let of = entry.transaction;
         let ids = vec![index.nodes[of].id()];
@@ -101,7 +113,7 @@ fn blame(
     let plain = entries.iter().map(|entry| Entry { id: None, ..*entry });
     let plain = Operations::new(read.item.kind, plain.collect());
     let own: Vec<Own<'_>> = read.own.iter().map(|own| Own { id: None, ..*own }).collect();
-    if plain.at(read.snapshot, &own).content == *read.found {
+    if plain.at(read.snapshot, &Reader { own: &own, ..reader }).content == *read.found {
         let runs = entries.iter().filter(|entry| entry.id.is_some());
         let runs = runs.map(|entry| index.nodes[entry.transaction].id()).take(PROBLEMS_MAX);
         return (
@@ -110,7 +122,7 @@ fn blame(
             runs.collect(),
         );
     }
-    if let Some(id) = uncommitted(index, read, entries) {
+    if let Some(id) = uncommitted(index, read, &reader, entries) {
         return (
             Promise::ReturnValues,
             "what was read shows a transaction that is not committed",
@@ -121,7 +133,12 @@ fn blame(
 }
 
 /// Returns a transaction without a commit that would explain the value found.
-fn uncommitted(index: &Index<'_>, read: &Read<'_>, entries: &[Entry<'_>]) -> Option<TransactionId> {
+fn uncommitted(
+    index: &Index<'_>,
+    read: &Read<'_>,
+    reader: &Reader<'_>,
+    entries: &[Entry<'_>],
+) -> Option<TransactionId> {
     let open =
         index.nodes.iter().enumerate().filter(|(_, node)| {
             node.commit.is_none() && node.transaction.outcome != Outcome::ReadOnly
@@ -134,7 +151,10 @@ fn uncommitted(index: &Index<'_>, read: &Read<'_>, entries: &[Entry<'_>]) -> Opt
         let updates = node.transaction.updates().enumerate();
         let added = updates.filter(|(_, (item, ..))| *item == read.item);
         let added: Vec<Entry<'_>> = added
-            .map(|(index, (_, op, id))| Entry { transaction: number, index, commit, op, id })
+            .map(|(index, (_, op, id))| {
+                let by = node.id();
+                Entry { transaction: number, by, index, commit, op, id }
+            })
             .collect();
         if added.is_empty() {
             continue;
@@ -145,7 +165,7 @@ fn uncommitted(index: &Index<'_>, read: &Read<'_>, entries: &[Entry<'_>]) -> Opt
             let entry = &all.entries()[place];
             entry.transaction == number || read.snapshot.covers(&entry.commit.commit_vec)
         };
-        if all.show(is_shown, read.own).content == *read.found {
+        if all.show(is_shown, reader).content == *read.found {
             return Some(node.id());
         }
     }

@@ -416,6 +416,16 @@ impl Run {
         }
     }
 
+    /// Returns the entry of a snapshot for the data center that reads, under all its numbers.
+    pub(super) fn own_entry(&self, dc: u8, snapshot: &Vector) -> u64 {
+        let before = |dc: &u8| {
+            let admission = self.admissions.iter().find(|admission| admission.dc == *dc);
+            admission.map(|admission| admission.of)
+        };
+        let numbers = std::iter::successors(Some(dc), before);
+        numbers.map(|dc| snapshot.get(dc)).max().unwrap_or(0)
+    }
+
     /// Returns the number of data centers that exist at one time, if none is lost.
     pub fn dcs_at_once(&self) -> u8 {
         self.system.dc_count.saturating_sub(self.admissions.len() as u8)

@@ -146,7 +146,8 @@ impl<'r> Index<'r> {
             let node = &self.nodes[*number];
             let Some(commit) = node.commit else { continue };
             for (index, (item, op, id)) in node.transaction.updates().enumerate() {
-                let entry = Entry { transaction: *number, index, commit, op, id };
+                let by = node.id();
+                let entry = Entry { transaction: *number, by, index, commit, op, id };
                 items.entry(item).or_default().push(entry);
             }
         }

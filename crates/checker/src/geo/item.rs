@@ -4,6 +4,7 @@ use std::fmt;
 
 use mingle_model::{TransactionId, Value};
 
+use super::any::{Body, ItemOp};
 use super::problem::Short;
 
 /// The type of an item.
@@ -19,6 +20,8 @@ pub enum ItemKind {
     Map,
     /// Lines in the order of versions.
     Log,
+    /// Any of several types, the last that it was given; see [`ItemOp`].
+    Item,
 }
 
 /// A data item. Its type is part of its identity.
@@ -38,6 +41,7 @@ impl fmt::Display for Item {
             ItemKind::Set => "set",
             ItemKind::Map => "map",
             ItemKind::Log => "log",
+            ItemKind::Item => "item",
         };
         write!(f, "{kind} {}", self.key)
     }
@@ -88,6 +92,8 @@ pub enum Op {
     Empty,
     /// Adds a line to a log.
     Append(Value),
+    /// Changes an item of any type.
+    Item(ItemOp),
 }
 
 impl Op {
@@ -102,6 +108,7 @@ impl Op {
                 kind == ItemKind::Map
             }
             Self::Append(_) => kind == ItemKind::Log,
+            Self::Item(_) => kind == ItemKind::Item,
         }
     }
 }
@@ -125,4 +132,12 @@ pub enum Content {
     },
     /// The lines, in their order.
     Log(Vec<Value>),
+    /// An item of any type.
+    Item {
+        /// The content, of the type that it shows; none if it does not exist.
+        body: Option<Body>,
+        /// Its deadline, in microseconds of the store's timestamps; none if it does not exist or does
+        /// not expire.
+        deadline_us: Option<u64>,
+    },
 }

@@ -8,13 +8,15 @@
 //! - [`history`]: recorded runs; [`vector`]: vectors of timestamps.
 //! - [`check()`]: the check of all promises, or of some; [`Report`] and [`Problem`] are its
 //!   answers.
-//! - `index` prepares a run; `values` defines the data types, from the visible operations.
+//! - `index` prepares a run; `values` defines the data types, from the visible operations, and `any`
+//!   the items of any type, which may expire.
 //! - One module for each promise: `order` (causality, versions), `explain` (values read),
 //!   `registers` (without vectors), `atomic`, `visible` (the end), `uniform` (losses, migration),
 //!   `cuts` (data centers given up), `live`, `ids`, `strong` (conflicts, strict serializability,
 //!   invariants).
 //! - `conflict`: conflicts between strong transactions.
 
+mod any;
 mod atomic;
 mod check;
 mod conflict;
@@ -34,6 +36,7 @@ mod values;
 pub mod vector;
 mod visible;
 
+pub use any::{Body, Element, ItemOp, Place, Side};
 pub use check::{Counts, Report, check, check_some};
 pub use conflict::{Conflicts, Strong};
 pub use history::{

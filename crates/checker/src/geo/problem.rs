@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use mingle_model::TransactionId;
+use mingle_model::{TransactionId, Value};
 
+use super::any::{Body, Element};
 use super::history::{Content, Item};
 use crate::limits::{SHOWN_AROUND, SHOWN_VALUES_MAX};
 
@@ -176,7 +177,31 @@ fn pieces(content: &Content) -> Vec<String> {
             let entries = entries.iter().map(|(key, value)| format!("{key:?}={value:?}"));
             entries.chain(counts.iter().map(|(key, sum)| format!("{key:?}+{sum}"))).collect()
         }
+        Content::Item { body, deadline_us } => {
+            let deadline = deadline_us.map(|at_us| format!("until {at_us} us"));
+            body.iter().flat_map(of_body).chain(deadline).collect()
+        }
     }
+}
+
+/// Returns the type of a content, and its parts.
+fn of_body(body: &Body) -> Vec<String> {
+    let pairs = |entries: &[(Value, Value)]| {
+        entries.iter().map(|(key, value)| format!("{key:?}={value:?}")).collect()
+    };
+    let (name, parts): (&str, Vec<String>) = match body {
+        Body::Value(value) => ("value", vec![format!("{value:?}")]),
+        Body::Hash(fields) => ("hash", pairs(fields)),
+        Body::Set(members) => ("set", members.iter().map(|member| format!("{member:?}")).collect()),
+        Body::SortedSet(scores) => ("sorted set", pairs(scores)),
+        Body::List(elements) => {
+            let shown = elements.iter().map(|(Element { transaction, index }, value)| {
+                format!("{value:?} of {}/{index}", Short(transaction))
+            });
+            ("list", shown.collect())
+        }
+    };
+    [name.to_owned()].into_iter().chain(parts).collect()
 }
 
 /// Returns at most [`SHOWN_VALUES_MAX`] pieces, from shortly before the first that differs.

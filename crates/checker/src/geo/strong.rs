@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::any::Element;
 use super::conflict::{Conflicts, Use, uses};
 use super::history::{Action, Commit, Content, Item};
 use super::index::{Index, Node};
 use super::problem::{Problem, Promise};
-use super::values::{Operations, Own};
-use super::vector::{STRONG, Vector};
+use super::values::{Operations, Own, Reader};
+use super::vector::{STRONG, Vector, time_us};
 use crate::limits::PROBLEMS_MAX;
 
 /// Returns the committed strong transactions, in the order of their timestamps.
@@ -87,10 +88,15 @@ fn reads(index: &Index<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (node, commit) in committed(index) {
         let mut own: HashMap<Item, Vec<Own<'_>>> = HashMap::new();
+        let snapshot = node.transaction.snapshot.unwrap_or(commit.snap_vec);
+        let entry_us = time_us(index.run.own_entry(node.transaction.dc, &snapshot));
+        let mut updates = 0..;
         for action in &node.transaction.actions {
             let (item, found) = match action {
                 Action::Update { item, op, id } => {
-                    own.entry(*item).or_default().push(Own { op, id: id.as_ref() });
+                    let place = updates.next().unwrap_or_default();
+                    let name = Element { transaction: node.id(), index: place };
+                    own.entry(*item).or_default().push(Own { name, op, id: id.as_ref() });
                     continue;
                 }
                 Action::Read { item, .. } if !items.contains(item) => continue,
@@ -101,7 +107,7 @@ fn reads(index: &Index<'_>) -> Vec<Problem> {
             let operations = index.items.get(item).unwrap_or(&nothing);
             let entries = operations.entries();
             let is_before = |place: usize| entries[place].commit.timestamp() < commit.timestamp();
-            let shown = operations.show(is_before, own);
+            let shown = operations.show(is_before, &Reader { own, entry_us });
             if !shown.allows(found) && problems.len() < PROBLEMS_MAX {
                 let what = "a strong transaction read something else than those before it wrote";
                 let problem = Problem::new(Promise::StrictSerializability, what).at(*item);

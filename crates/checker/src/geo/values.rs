@@ -16,10 +16,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use mingle_model::Value;
+use mingle_model::{TransactionId, Value};
 
+use super::any::{self, Element, Seen};
 use super::history::{Commit, Content, ItemKind, Op, OpId};
-use super::vector::Vector;
+use super::vector::{Vector, time_us};
 use crate::limits::OPEN_SUMS_MAX;
 
 /// An operation of a committed transaction on an item.
@@ -27,6 +28,8 @@ use crate::limits::OPEN_SUMS_MAX;
 pub struct Entry<'r> {
     /// Its transaction, by number.
     pub transaction: usize,
+    /// The id of its transaction.
+    pub by: TransactionId,
     /// Its place among the operations of its transaction.
     pub index: usize,
     /// The commit of its transaction.
@@ -38,6 +41,18 @@ pub struct Entry<'r> {
 }
 
 impl Entry<'_> {
+    fn name(&self) -> Element {
+        Element { transaction: self.by, index: self.index }
+    }
+
+    /// True if it removes the other operation, if it observes it.
+    fn takes(&self, other: &Self) -> bool {
+        match (self.op, other.op) {
+            (Op::Item(op), Op::Item(earlier)) => op.takes(earlier, &other.name()),
+            (op, earlier) => takes(op, earlier),
+        }
+    }
+
     fn observes(&self, other: &Self) -> bool {
         if self.transaction == other.transaction {
             other.index < self.index
@@ -50,10 +65,21 @@ impl Entry<'_> {
 /// An operation of a transaction that still runs, on top of its snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'r> {
+    /// Its transaction and its place there.
+    pub name: Element,
     /// The operation itself.
     pub op: &'r Op,
     /// Its id, if it has one.
     pub id: Option<&'r OpId>,
+}
+
+/// A reader of an item, apart from the operations of others that it sees.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reader<'a> {
+    /// The operations of its own transaction on the item.
+    pub own: &'a [Own<'a>],
+    /// The time of its snapshot's entry of its own data center, in microseconds.
+    pub entry_us: u64,
 }
 
 /// All operations on one item, with those that remove them.
@@ -161,17 +187,21 @@ impl<'r> Operations<'r> {
 
     /// Returns the item's content at a snapshot, with the operations of a running transaction on
     /// top.
-    pub fn at(&self, snapshot: &Vector, own: &[Own<'_>]) -> Shown {
+    pub fn at(&self, snapshot: &Vector, reader: &Reader<'_>) -> Shown {
         // All operations before this index are visible.
         let held = self.joined.partition_point(|joined| snapshot.covers(joined));
         let is_visible =
             |index: usize| index < held || snapshot.covers(&self.entries[index].commit.commit_vec);
-        self.show(is_visible, own)
+        self.show(is_visible, reader)
     }
 
     /// Returns the item's content if these operations are visible; the set must be closed under
     /// causality.
-    pub fn show(&self, is_visible: impl Fn(usize) -> bool, own: &[Own<'_>]) -> Shown {
+    pub fn show(&self, is_visible: impl Fn(usize) -> bool, reader: &Reader<'_>) -> Shown {
+        if self.kind == ItemKind::Item {
+            let content = self.show_item(is_visible, reader);
+            return Shown { content, open: BTreeMap::new(), hollow: BTreeSet::new() };
+        }
         let mut ran: BTreeSet<&OpId> = BTreeSet::new();
         let mut standing: Vec<&Op> = Vec::new();
         let (mut open, mut hollow) = (BTreeMap::<_, Vec<_>>::new(), BTreeSet::new());
@@ -197,7 +227,7 @@ impl<'r> Operations<'r> {
                 standing.push(entry.op);
             }
         }
-        for Own { op, id } in own {
+        for Own { op, id, .. } in reader.own {
             if id.is_none_or(|id| ran.insert(id)) {
                 standing.retain(|other| !takes(op, other));
                 if is_placed(op) {
@@ -212,11 +242,34 @@ impl<'r> Operations<'r> {
         Shown { content, open, hollow }
     }
 
+    /// Does the same for an item of any type. Its operations have no ids.
+    fn show_item(&self, is_visible: impl Fn(usize) -> bool, reader: &Reader<'_>) -> Content {
+        let mut seen: Vec<Seen<'_>> = Vec::new();
+        for (index, entry) in
+            self.entries.iter().enumerate().filter(|(index, _)| is_visible(*index))
+        {
+            if let Op::Item(op) = entry.op {
+                let is_taken = self.takers[index].iter().any(|taker| is_visible(*taker));
+                let time_us = time_us(entry.commit.timestamp());
+                seen.push(Seen { op, name: entry.name(), time_us, is_taken });
+            }
+        }
+        for Own { op, name, .. } in reader.own {
+            if let Op::Item(op) = op {
+                for earlier in &mut seen {
+                    earlier.is_taken |= op.takes(earlier.op, &earlier.name);
+                }
+                seen.push(Seen { op, name: *name, time_us: u64::MAX, is_taken: false });
+            }
+        }
+        any::content(&seen, reader.entry_us)
+    }
+
     /// Returns the number of different runs of an addition that visible resets saw first.
     fn conflicting_resets(&self, index: usize, is_visible: &impl Fn(usize) -> bool) -> usize {
         let entry = &self.entries[index];
         let takers = (0..self.entries.len()).filter(|taker| {
-            !self.is_void[*taker] && is_visible(*taker) && takes(self.entries[*taker].op, entry.op)
+            !self.is_void[*taker] && is_visible(*taker) && self.entries[*taker].takes(entry)
         });
         let lowest: BTreeSet<usize> = takers
             .filter_map(|taker| {
@@ -287,7 +340,7 @@ fn takers(entries: &[Entry<'_>], is_void: &[bool]) -> Vec<Vec<usize>> {
             {
                 break;
             }
-            if takes(taker.op, entry.op)
+            if taker.takes(entry)
                 && runs.iter().any(|run| taker.observes(&entries[*run]))
                 && !takers.iter().any(|known| taker.observes(&entries[*known]))
             {
@@ -301,6 +354,9 @@ fn takers(entries: &[Entry<'_>], is_void: &[bool]) -> Vec<Vec<usize>> {
 
 /// True if it removes any operation.
 fn is_taker(op: &Op) -> bool {
+    if let Op::Item(op) = op {
+        return op.is_taker();
+    }
     !matches!(op, Op::Add(_) | Op::Insert(_) | Op::Increment(..) | Op::Append(_))
 }
 
@@ -353,6 +409,8 @@ fn content(kind: ItemKind, standing: &[&Op]) -> Content {
                 .map(|op| if let Op::Add(amount) = op { i128::from(*amount) } else { 0 })
                 .sum(),
         ),
+        // See `Operations::show_item`.
+        ItemKind::Item => Content::Item { body: None, deadline_us: None },
         ItemKind::Map => {
             let (mut entries, mut counts) = (BTreeMap::new(), BTreeMap::<Value, i128>::new());
             for op in standing {

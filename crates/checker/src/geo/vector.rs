@@ -8,6 +8,14 @@ pub const DCS_MAX: usize = 7;
 /// The column of strong transactions in vectors, used as the number of their data center.
 pub const STRONG: u8 = 7;
 
+/// The number of low bits of a timestamp that are no part of its time.
+const TIME_BITS: u32 = 12;
+
+/// Returns the time of a timestamp, in microseconds of the store's clocks.
+pub fn time_us(timestamp: u64) -> u64 {
+    timestamp >> TIME_BITS
+}
+
 /// A timestamp for each data center, and in the last column, [`STRONG`], for strong transactions.
 ///
 /// # Examples

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use mingle_model::Value;
 
+use super::any::ItemOp;
 use super::explain::{Read, judge};
 use super::history::{Content, Item, Op, OpId, Outcome, View};
 use super::index::Index;
@@ -84,6 +85,13 @@ fn lacking(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
+/// True if an item may expire: two data centers may then show different contents of it, since each
+/// has its own time. [`contents`] checks both.
+fn may_expire(index: &Index<'_>, item: Item) -> bool {
+    let entries = index.items.get(&item).map_or(&[][..], |operations| operations.entries());
+    entries.iter().any(|entry| matches!(entry.op, Op::Item(ItemOp::Expire(Some(_)))))
+}
+
 /// Checks that all data centers hold the same.
 fn differing(index: &Index<'_>) -> Vec<Problem> {
     let Some((first, others)) = index.run.end.views.split_first() else { return Vec::new() };
@@ -93,7 +101,7 @@ fn differing(index: &Index<'_>) -> Vec<Problem> {
             .iter()
             .filter_map(move |(item, one)| Some((other, *item, one, other.items.get(item)?)))
     });
-    let differing = pairs.filter(|(_, _, one, found)| one != found);
+    let differing = pairs.filter(|(_, item, one, found)| one != found && !may_expire(index, *item));
     let problems = differing.map(|(other, item, one, found)| {
         let what = format!("two data centers hold different things in the end: d{} and", first.dc);
         Problem::new(Promise::EventualVisibility, what)
@@ -110,7 +118,8 @@ fn contents(index: &Index<'_>) -> Vec<Problem> {
     let looks =
         views.flat_map(|view| view.items.iter().map(move |(item, found)| (view, *item, found)));
     let problems = looks.filter_map(|(view, item, found)| {
-        let why = judge(index, &Read { item, snapshot: &view.snapshot, own: &[], found })?;
+        let (dc, snapshot) = (view.dc, &view.snapshot);
+        let why = judge(index, &Read { item, dc, snapshot, own: &[], found })?;
         let promise = match why.promise {
             Promise::ReturnValues => Promise::EventualVisibility,
             promise => promise,

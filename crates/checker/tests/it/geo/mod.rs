@@ -6,6 +6,7 @@ mod brute;
 mod cuts;
 mod ends;
 mod holes;
+mod items;
 mod random;
 mod scale;
 mod script;

@@ -48,6 +48,7 @@ pub fn op(random: &mut Random, item: Item, fresh: i64) -> Op {
         (ItemKind::Map, _) => Op::Increment(value, fresh),
         (ItemKind::Log, 0) if item.key.is_multiple_of(2) => Op::Clear,
         (ItemKind::Log, _) => Op::Append(Value::Int(fresh)),
+        (ItemKind::Item, _) => unreachable!("see the tests of items"),
     }
 }
 
@@ -62,6 +63,7 @@ pub fn identified(random: &mut Random, item: Item) -> (Op, OpId) {
         ItemKind::Map if number < 2 => Op::Put(value, Value::Int(-1 - number)),
         ItemKind::Map => Op::Increment(value, 100 + number),
         ItemKind::Log => Op::Append(Value::Int(-1 - number)),
+        ItemKind::Item => unreachable!("operations on these items have no ids"),
     };
     let place = KINDS.iter().position(|kind| *kind == item.kind).expect("a kind") as u32;
     let transaction = TransactionId { origin: Origin(500), sequence: number as u64 + 1 };

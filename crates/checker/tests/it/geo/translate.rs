@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use mingle_checker::geo::{Content, Item, ItemKind, Op, OpId, Vector};
-use mingle_geo::{DcId, Kind, State, Timestamp};
+use mingle_checker::geo::{
+    Body, Content, Element, Item, ItemKind, ItemOp, Op, OpId, Place, Side, Vector,
+};
+use mingle_geo::types::item::{self, ItemType};
+use mingle_geo::{DcId, Kind, State, Timestamp, Version};
+use mingle_model::Value;
 
 pub fn kind(kind: ItemKind) -> Kind {
     match kind {
@@ -12,6 +16,7 @@ pub fn kind(kind: ItemKind) -> Kind {
         ItemKind::Set => Kind::Set,
         ItemKind::Map => Kind::Map,
         ItemKind::Log => Kind::Log,
+        ItemKind::Item => Kind::Item,
     }
 }
 
@@ -34,6 +39,7 @@ pub fn op(op: &Op) -> mingle_geo::Op {
         Op::Delete(key) => mingle_geo::Op::Delete(key),
         Op::Empty => mingle_geo::Op::Empty,
         Op::Append(value) => mingle_geo::Op::Append(value),
+        Op::Item(_) => unreachable!("see item_op"),
     }
 }
 
@@ -58,9 +64,51 @@ pub fn content(state: &State) -> Content {
             let counts = map.counts().map(|(key, counter)| (key.clone(), counter.value()));
             Content::Map { entries: map.entries().map(cloned).collect(), counts: counts.collect() }
         }
-        Kind::Item => unreachable!("no history has an item"),
+        Kind::Item => unreachable!("see item"),
         Kind::Log => Content::Log(state.as_log().expect("a log").iter().cloned().collect()),
     }
+}
+
+fn place(place: &Place) -> item::Place {
+    match place.clone() {
+        Place::Value => item::Place::Value,
+        Place::Field(field) => item::Place::Field(field),
+        Place::Score(member) => item::Place::Score(member),
+    }
+}
+
+/// Returns an operation on an item of any type; `version` is that of an element's push.
+pub fn item_op(op: &ItemOp, version: impl Fn(&Element) -> Version) -> mingle_geo::Op {
+    mingle_geo::Op::Item(match op.clone() {
+        ItemOp::Set(value) => item::ItemOp::Set(value),
+        ItemOp::Delete => item::ItemOp::Delete,
+        ItemOp::Put(at, value) => item::ItemOp::Put(place(&at), value),
+        ItemOp::Add(at, amount) => item::ItemOp::Add(place(&at), amount),
+        ItemOp::Drop(at) => item::ItemOp::Drop(place(&at)),
+        ItemOp::Insert(value) => item::ItemOp::Insert(value),
+        ItemOp::Remove(value) => item::ItemOp::Remove(value),
+        ItemOp::Push(Side::Left, value) => item::ItemOp::Push(item::Side::Left, value),
+        ItemOp::Push(Side::Right, value) => item::ItemOp::Push(item::Side::Right, value),
+        ItemOp::Pull(elements) => item::ItemOp::Pull(elements.iter().map(version).collect()),
+        ItemOp::Expire(deadline_us) => item::ItemOp::Expire(deadline_us),
+    })
+}
+
+/// Returns the content of an item of any type for a reader whose own entry has reached this time.
+pub fn item(state: &State, now_us: u64, name: impl Fn(Version) -> Element) -> Content {
+    let view = state.as_item().expect("an item").at(now_us);
+    let owned = |(key, value): (&Value, Value)| (key.clone(), value);
+    let body = view.shown_type().map(|of| match of {
+        ItemType::Value => Body::Value(view.value().expect("it shows a value")),
+        ItemType::Hash => Body::Hash(view.fields().map(owned).collect()),
+        ItemType::SortedSet => Body::SortedSet(view.scores().map(owned).collect()),
+        ItemType::Set => Body::Set(view.members().cloned().collect()),
+        ItemType::List => {
+            let elements = view.elements();
+            Body::List(elements.map(|one| (name(one.version), one.value.clone())).collect())
+        }
+    });
+    Content::Item { body, deadline_us: view.deadline_us() }
 }
 
 /// Returns the state of an unchanged item.

@@ -167,7 +167,14 @@ impl Item {
             ItemOp::Insert(value) | ItemOp::Remove(value) => {
                 change(&mut self.members, value, |dots| dots.displace(&seen), Dots::is_empty);
             }
-            ItemOp::Pull(elements) => self.list.pull(elements),
+            ItemOp::Pull(elements) => {
+                // It may name an element that its own transaction pushed while it ran.
+                let committed = |element: &Version| match is_running(*element) {
+                    true => Version { index: element.index, ..cause.version },
+                    false => *element,
+                };
+                self.list.pull(elements.iter().map(committed));
+            }
             ItemOp::Set(_) | ItemOp::Delete => self.displace_all(&seen, &[]),
             ItemOp::SetSeen(_, removals) | ItemOp::DeleteSeen(removals) => {
                 self.displace_all(&seen, removals);
