@@ -195,7 +195,7 @@ impl Part {
         }
         self.life = life;
         self.settled = Total::default();
-        self.recent = self.recent.split(&from(life)).1.into_iter().collect::<OrdMap<_, _>>();
+        self.recent = self.recent.range(from(life)..).map(|(at, amount)| (*at, *amount)).collect();
         let taken: Vec<Taken> =
             self.taken.drain(..).filter_map(|taken| taken.within(life)).collect();
         taken.iter().for_each(|taken| self.remove(taken));
