@@ -102,6 +102,8 @@ struct World {
     names: BTreeMap<(u64, u8), TransactionId>,
     strong_at: u64,
     fresh: i64,
+    /// The weight of folds and joins; a transaction has 4.
+    folds: usize,
     run: Run,
 }
 
@@ -123,6 +125,7 @@ impl World {
             names: BTreeMap::new(),
             strong_at: 0,
             fresh: 0,
+            folds: 1 + (seed % 8) as usize,
             run: Run { system, ..Run::default() },
         }
     }
@@ -130,12 +133,12 @@ impl World {
     fn step(&mut self) {
         self.now_us += self.random.below(4) as u64;
         let dc = self.random.below(usize::from(DCS)) as u8;
-        match self.random.below(10) {
+        match self.random.below(10 + self.folds) {
             0..=3 => self.transact(dc),
-            4..=6 => self.receive(dc),
-            7 => self.raise(dc),
-            8 => self.fold(dc),
-            _ => self.join(dc),
+            4..=7 => self.receive(dc),
+            8 | 9 => self.raise(dc),
+            _ if self.random.one_in(3) => self.join(dc),
+            _ => self.fold(dc),
         }
         // A look at everything that the replica knows.
         self.look(dc, self.sites[usize::from(dc)].known);
@@ -314,7 +317,7 @@ impl World {
         let site = &mut self.sites[usize::from(dc)];
         let (have, next) = (site.known.get(column), self.sent[&column].iter());
         let mut next = next.filter(|sent| sent.commit.timestamp() > have);
-        for _ in 0..1 + self.random.below(3) {
+        for _ in 0..1 + self.random.below(4) {
             if let Some(sent) = next.next() {
                 site.sent.push(sent.clone());
                 site.known = site.known.with(column, sent.commit.timestamp());
