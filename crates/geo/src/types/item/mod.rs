@@ -152,6 +152,7 @@ impl Item {
     }
 
     fn displace(&mut self, cause: &Cause, op: &ItemOp) {
+        let life = self.life;
         let none = Ids::default();
         let seen = Seen { cause, ids: &none };
         match op {
@@ -161,7 +162,7 @@ impl Item {
             ItemOp::PutSeen(place, _, removal) | ItemOp::DropSeen(place, removal) => {
                 self.change(place, |cell| {
                     cell.writes.displace(&seen);
-                    cell.added.remove(removal);
+                    cell.added.remove(removal, life);
                 });
             }
             ItemOp::Insert(value) | ItemOp::Remove(value) => {
@@ -192,8 +193,9 @@ impl Item {
         for place in cells {
             self.change(&place, |cell| cell.writes.displace(seen));
         }
+        let life = self.life;
         for (place, removal) in removals {
-            self.change(place, |cell| cell.added.remove(removal));
+            self.change(place, |cell| cell.added.remove(removal, life));
         }
         let members: Vec<Value> = self.members.keys().cloned().collect();
         for member in members {
@@ -215,7 +217,8 @@ impl Item {
             ItemOp::Delete | ItemOp::DeleteSeen(_) => self.deadlines.note(version, None),
             ItemOp::Expire(deadline_us) => self.deadlines.note(version, *deadline_us),
             ItemOp::Add(place, amount) => {
-                self.change(place, |cell| cell.added.add(version, *amount));
+                let life = self.life;
+                self.change(place, |cell| cell.added.add(version, *amount, life));
                 self.open.insert(place.clone());
             }
             ItemOp::Insert(value) => {

@@ -224,8 +224,8 @@ impl Sum {
         parts.max()
     }
 
-    fn part(&mut self, origin: DcId) -> &mut Part {
-        let life = self.0.first().map_or(0, |part| part.life);
+    /// Returns the additions of an origin, in the life that the item has decided.
+    fn part(&mut self, origin: DcId, life: u64) -> &mut Part {
         let place = match self.0.binary_search_by_key(&origin, |part| part.origin) {
             Ok(place) => place,
             Err(place) => {
@@ -236,13 +236,15 @@ impl Sum {
         &mut self.0[place]
     }
 
-    pub fn add(&mut self, version: Version, amount: i64) {
-        self.part(version.origin).recent.insert((version.timestamp, version.index), amount);
+    /// Adds an amount, in the life that the item has decided.
+    pub fn add(&mut self, version: Version, amount: i64, life: u64) {
+        self.part(version.origin, life).recent.insert((version.timestamp, version.index), amount);
     }
 
-    pub fn remove(&mut self, removal: &Removal) {
+    /// Takes away additions, in the life that the item has decided.
+    pub fn remove(&mut self, removal: &Removal, life: u64) {
         for (origin, taken) in &removal.0 {
-            self.part(*origin).remove(taken);
+            self.part(*origin, life).remove(taken);
         }
         self.0.retain(|part| !part.is_empty());
     }
@@ -272,8 +274,7 @@ impl Sum {
     pub fn joined(&self, other: &Self, is_further: impl Fn(DcId) -> bool) -> Self {
         let (mut joined, none) = (self.clone(), Part::new(DcId::default(), 0));
         for theirs in &other.0 {
-            let own = joined.part(theirs.origin);
-            own.life = own.life.max(theirs.life);
+            let own = joined.part(theirs.origin, theirs.life);
             theirs.taken.iter().for_each(|taken| own.remove(taken));
         }
         for own in joined.0.iter_mut().filter(|part| is_further(part.origin)) {
