@@ -8,6 +8,7 @@
 //! An item also caches the newest state that was read, so that reads do not replay operations.
 
 mod cut;
+mod item;
 mod pending;
 mod settle;
 
@@ -19,10 +20,11 @@ use std::sync::Arc;
 use crate::flaw::{Flaw, Planted};
 use crate::key::Key;
 use crate::limits::{FOLD_OPERATIONS, FOLDS_PER_TICK_MAX};
-use crate::timestamp::{DcId, Timestamp, Version};
+use crate::timestamp::{DcId, Timestamp};
 use crate::tx::Transaction;
 use crate::types::{Mark, OpId, Recent, State};
 use crate::vector::Vector;
+use item::{At, Entry, Item};
 use pending::Pending;
 
 /// All items of one partition.
@@ -39,135 +41,21 @@ pub struct OpLog {
     foldable: VecDeque<Entry>,
     /// Items that remember operation ids and have nothing left to fold, each once.
     remembering: VecDeque<Key>,
+    /// All operations older than this, in microseconds since 1970, are here.
+    horizon_us: u64,
+    /// Items that have nothing left to fold and can be settled once the horizon has reached this
+    /// time, each once.
+    due: BTreeSet<(u64, Key)>,
     pending: Pending,
     bytes: usize,
     operation_count: usize,
     planted: Planted,
 }
 
-#[derive(Clone, Debug)]
-struct Item {
-    base: At,
-    /// A state at a snapshot that covers the base's snapshot.
-    cached: At,
-    /// The operations that are not in the base, in version order.
-    entries: Vec<Entry>,
-    /// The number of leading entries that are all in `cached`.
-    cached_count: usize,
-    is_queued: bool,
-    is_remembering: bool,
-}
-
 /// The bytes of an item with its key, of the key's second copy, and of an operation in a list.
 pub const ITEM_BYTES: usize = size_of::<(Key, Item)>();
 pub const KEY_BYTES: usize = size_of::<Key>();
 pub const ENTRY_BYTES: usize = size_of::<Entry>();
-
-/// A state at a snapshot: all operations whose commit vectors the snapshot covers.
-#[derive(Clone, Debug)]
-struct At {
-    snapshot: Vector,
-    state: Arc<State>,
-}
-
-#[derive(Clone, Debug)]
-struct Entry {
-    transaction: Arc<Transaction>,
-    index: u32,
-}
-
-impl Entry {
-    fn version(&self) -> Version {
-        self.transaction.version(self.index)
-    }
-
-    fn key(&self) -> &Key {
-        &self.transaction.updates[self.index as usize].key
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<Self>() + self.transaction.updates[self.index as usize].op.weight()
-    }
-
-    fn id(&self) -> Option<&OpId> {
-        self.transaction.updates[self.index as usize].id.as_ref()
-    }
-
-    fn is_in(&self, snapshot: &Vector) -> bool {
-        snapshot.covers(&self.transaction.commit_vec)
-    }
-
-    fn apply(&self, state: &mut State) {
-        let update = &self.transaction.updates[self.index as usize];
-        state.apply(&self.transaction.cause(self.index), &update.op, update.id.as_ref());
-    }
-}
-
-impl Item {
-    fn new(key: &Key, floor: Vector) -> Self {
-        let base = At { snapshot: floor, state: Arc::new(State::new(key.kind)) };
-        Self::at(base)
-    }
-
-    fn at(base: At) -> Self {
-        let (cached, entries) = (base.clone(), Vec::new());
-        Self { base, cached, entries, cached_count: 0, is_queued: false, is_remembering: false }
-    }
-
-    /// Caches a state that was read at a snapshot which covers the snapshot of `cached`.
-    fn keep(&mut self, at: At) {
-        let rest = self.entries[self.cached_count..].iter();
-        let held = rest.take_while(|entry| at.snapshot.covers(&entry.transaction.commit_vec));
-        self.cached_count += held.count();
-        self.cached = at;
-    }
-
-    /// Returns the state `from`, which has the first `count` entries, advanced to `snapshot`, which
-    /// covers the snapshot of `from`.
-    fn advance(&self, from: &At, count: usize, snapshot: &Vector) -> Arc<State> {
-        let mut state = None;
-        for entry in &self.entries[count..] {
-            let commit_vec = &entry.transaction.commit_vec;
-            if snapshot.covers(commit_vec) && !from.snapshot.covers(commit_vec) {
-                entry.apply(state.get_or_insert_with(|| (*from.state).clone()));
-            }
-        }
-        state.map_or_else(|| from.state.clone(), Arc::new)
-    }
-
-    /// Folds the operations that `snapshot` covers into the base, and returns the bytes freed.
-    fn fold(&mut self, snapshot: &Vector, is_past: &impl Fn(&OpId, &[Mark]) -> bool) -> usize {
-        if !snapshot.covers(&self.base.snapshot) || *snapshot == self.base.snapshot {
-            return 0;
-        }
-        let mut state = if snapshot.covers(&self.cached.snapshot) {
-            self.advance(&self.cached, self.cached_count, snapshot)
-        } else {
-            self.advance(&self.base, 0, snapshot)
-        };
-        if !self.entries.is_empty() {
-            // A rerun that did not see the first run may be ordered before causes of the first run.
-            let above = self.entries.iter().filter(|entry| !entry.is_in(snapshot));
-            let above: Vec<&OpId> = above.filter_map(Entry::id).collect();
-            let is_past = |id: &OpId, runs: &[Mark]| is_past(id, runs) && !above.contains(&id);
-            Arc::make_mut(&mut state).forget_ids(is_past);
-        }
-        let mut freed = 0;
-        self.entries.retain(|entry| {
-            let is_folded = snapshot.covers(&entry.transaction.commit_vec);
-            freed += if is_folded { entry.weight() } else { 0 };
-            !is_folded
-        });
-        self.base = At { snapshot: *snapshot, state };
-        self.cached_count = 0;
-        if self.cached.snapshot.covers(snapshot) {
-            self.keep(self.cached.clone());
-        } else {
-            self.cached = self.base.clone();
-        }
-        freed
-    }
-}
 
 impl OpLog {
     /// Creates an empty log, with a planted mistake if there is one.
@@ -184,7 +72,7 @@ impl OpLog {
             let item = match self.items.get_mut(&update.key) {
                 Some(item) => item,
                 None => {
-                    let item = Item::new(&update.key, self.floor);
+                    let item = Item::new(&update.key, self.floor, self.horizon_us);
                     self.keys.insert(update.key.clone());
                     self.items.entry(update.key.clone()).or_insert(item)
                 }
@@ -245,12 +133,17 @@ impl OpLog {
     pub fn peek(&self, key: &Key, snapshot: &Vector) -> Result<Arc<State>, Vector> {
         let Some(item) = self.items.get(key) else {
             let is_readable = snapshot.covers(&self.floor);
-            return if is_readable { Ok(Arc::new(State::new(key.kind))) } else { Err(self.floor) };
+            return if is_readable { Ok(self.absent(key)) } else { Err(self.floor) };
         };
         if !snapshot.covers(&item.base.snapshot) && !self.planted.is(Flaw::TooOldFromBase) {
             return Err(item.base.snapshot);
         }
         Ok(item.advance(&item.base, 0, snapshot))
+    }
+
+    /// Returns the state of a key without an item.
+    fn absent(&self, key: &Key) -> Arc<State> {
+        Arc::new(State::absent(key.kind, self.horizon_us))
     }
 
     /// Returns the unfolded operations on `key` whose timestamps are at most the origin's entry of
@@ -301,6 +194,7 @@ impl OpLog {
             }
         }
         self.forget_some(snapshot, &is_past);
+        self.settle_some(snapshot);
         count
     }
 
@@ -324,7 +218,7 @@ impl OpLog {
     ) -> usize {
         let Some(item) = self.items.get_mut(key) else { return 0 };
         let before = item.entries.len();
-        let freed = item.fold(snapshot, is_past);
+        let freed = item.fold(snapshot, self.horizon_us, is_past);
         self.bytes -= freed;
         self.operation_count -= before - item.entries.len();
         freed
@@ -364,6 +258,7 @@ impl OpLog {
     /// Replaces the contents by the states at a snapshot, which must cover everything folded here.
     /// Operations above the snapshot stay.
     pub fn install(&mut self, at: Vector, states: impl IntoIterator<Item = (Key, Arc<State>)>) {
+        let horizon_us = self.horizon_us;
         let planted = self.planted;
         let doubled = planted.is(Flaw::TransferDoubles).then_some(self.floor);
         let snapshot = doubled.unwrap_or(at);
@@ -374,14 +269,19 @@ impl OpLog {
         let items = states.into_iter().map(|(key, state)| (key, Item::at(At { snapshot, state })));
         let mut items: HashMap<Key, Item, _> = items.collect();
         let keys: BTreeSet<Key> = items.keys().cloned().collect();
-        let mut remembering = VecDeque::new();
+        let (mut remembering, mut due) = (VecDeque::new(), BTreeSet::new());
         for key in &keys {
-            if let Some(item) = items.get_mut(key).filter(|item| item.base.state.remembers_ids()) {
+            let Some(item) = items.get_mut(key) else { continue };
+            if item.base.state.remembers_ids() {
                 item.is_remembering = true;
                 remembering.push_back(key.clone());
             }
+            item.due_us = item.base.state.due_us();
+            due.extend(item.due_us.map(|due_us| (due_us, key.clone())));
         }
-        *self = Self { items, keys, remembering, floor: snapshot, planted, ..Self::default() };
+        let floor = snapshot;
+        let none = Self::default();
+        *self = Self { items, keys, remembering, due, horizon_us, floor, planted, ..none };
         for transaction in kept.values() {
             self.append(transaction);
         }

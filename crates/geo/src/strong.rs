@@ -14,7 +14,11 @@ use crate::flaw::Flaw;
 use crate::message::{Address, Envelope, Message};
 use crate::record::{Alarm, Output, Persist, Record};
 use crate::replica::{Delivery, Input, Replica};
-use crate::timestamp::{DcId, Now, PartitionId};
+use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
+
+/// The partition is advanced at most once in this time, in microseconds, for items that wait for the
+/// horizon.
+const WANTED_EVERY_US: u64 = 1_000_000;
 
 /// The part that issued a [`Persist`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct StrongReplica {
     on_the_way: VecDeque<(u64, Whose, u64)>,
     /// The sibling that was last asked for a state transfer.
     asked: u8,
+    /// Up to here, the partition is not advanced again for items that wait for the horizon.
+    wanted: Timestamp,
     role: Role,
     /// The disk has lost its records, so this replica must not continue: another incarnation has
     /// to.
@@ -89,7 +95,8 @@ impl StrongReplica {
         let replica = replica.map_err(|error| error.to_string())?;
         let delivered = replica.known_vec()[DcId::STRONG];
         let group = Group::restore(group_config, &of_group, delivered)?;
-        Ok(Self { replica, group, index: 0, on_the_way: VecDeque::new(), asked: 0, role, is_blank })
+        let (on_the_way, wanted) = (VecDeque::new(), Timestamp::ZERO);
+        Ok(Self { replica, group, index: 0, on_the_way, asked: 0, wanted, role, is_blank })
     }
 
     /// Returns the replica.
@@ -234,8 +241,14 @@ impl StrongReplica {
     /// visibility. The leader does this, in case the committing coordinator did not send its
     /// message.
     fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
-        let to = self.replica.strong_ahead();
+        let wanted = self.replica.strong_wanted().filter(|wanted| *wanted > self.wanted);
+        let to = self.replica.strong_ahead().max(wanted.unwrap_or_default());
         if to > self.group.delivered() && self.group.is_leader() {
+            if let Some(wanted) = wanted {
+                // Not again until others have waited as long.
+                let again_us = wanted.micros().saturating_add(WANTED_EVERY_US);
+                self.wanted = Timestamp::new(again_us, self.replica.config().partition);
+            }
             let from = self.replica.address();
             let message = GroupMessage::Advance { to };
             self.give_group(now, GroupInput::Message { from, message }, out);

@@ -17,6 +17,10 @@ use crate::timestamp::{DcId, Now, Timestamp};
 use crate::types::{Mark, OpId};
 use crate::vector::Vector;
 
+/// Items wait at least this long, in microseconds, before strong transactions are asked to advance
+/// for them.
+const STRONG_LAG_US: u64 = 1_000_000;
+
 /// The resolution of snapshot ages: `transaction_ms_max` is divided into this many parts.
 const PARTS: u64 = 16;
 
@@ -109,6 +113,7 @@ impl Replica {
         }
         self.pins.raise_folded(&least);
         let folded = self.pins.folded();
+        self.raise_horizon(&folded);
         let (floors, dcs, everywhere) =
             (&self.op_floors, self.accepting(&folded), self.known_everywhere());
         let is_past = |id: &OpId, runs: &[Mark]| {
@@ -117,6 +122,33 @@ impl Replica {
         let count = self.op_log.fold_some(&folded, is_past);
         let is_pinned = !folded.covers(&self.uniform_vec);
         self.counters.folds_pinned += if is_pinned { count } else { 0 };
+    }
+
+    /// Raises the horizon of items to the time that all entries of a folded snapshot have reached.
+    pub(super) fn raise_horizon(&mut self, folded: &Vector) {
+        self.op_log.raise_horizon(self.horizon_us_of(folded));
+    }
+
+    /// Returns the time that all entries of a folded snapshot have reached, in microseconds.
+    pub(super) fn horizon_us_of(&self, folded: &Vector) -> u64 {
+        self.causal_horizon_us(folded).min(folded[DcId::STRONG].micros())
+    }
+
+    /// Returns the time that the entries of all data centers have reached, in microseconds.
+    fn causal_horizon_us(&self, folded: &Vector) -> u64 {
+        let entries = self.accepting(folded).map(|dc| folded[dc].micros());
+        entries.min().unwrap_or_default()
+    }
+
+    /// Returns a strong timestamp that this partition should reach, because items wait for the
+    /// horizon and only the entry of strong transactions holds it back.
+    pub fn strong_wanted(&self) -> Option<Timestamp> {
+        let folded = self.pins.folded();
+        let causal_us = self.causal_horizon_us(&folded);
+        let due_us = self.op_log.first_due_us()?;
+        let is_held_back = folded[DcId::STRONG].micros() < due_us
+            && due_us.saturating_add(STRONG_LAG_US) <= causal_us;
+        is_held_back.then(|| Timestamp::new(causal_us, self.config.partition))
     }
 
     /// Returns the transactions that the replicas of this partition at all member data centers have

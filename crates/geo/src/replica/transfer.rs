@@ -366,11 +366,13 @@ impl Replica {
             let own = self.op_log.peek(key, folded).expect("nothing is folded past the folded");
             joined.insert(key.clone(), (own, theirs.remove(key)));
         }
-        let new = |key: &Key| Arc::new(State::new(key.kind));
-        joined.extend(theirs.into_iter().map(|(key, it)| (key.clone(), (new(&key), Some(it)))));
+        let [own_us, their_us] = [folded, at].map(|at| self.horizon_us_of(at));
+        let here = |key: &Key| Arc::new(State::absent(key.kind, own_us));
+        let there = |key: &Key| Arc::new(State::absent(key.kind, their_us));
+        joined.extend(theirs.into_iter().map(|(key, it)| (key.clone(), (here(&key), Some(it)))));
         let states = joined.into_iter().map(|(key, (own, it))| {
             let mut state = Arc::unwrap_or_clone(own);
-            state.join(folded, &it.unwrap_or_else(|| new(&key)), at);
+            state.join(folded, &it.unwrap_or_else(|| there(&key)), at);
             (key, Arc::new(state))
         });
         // A blank item is equivalent to a missing one.
@@ -403,6 +405,7 @@ impl Replica {
         let own = self.config.dc;
         // A replica that reads an older snapshot begins its transfer again.
         self.transfer.serving.clear();
+        self.raise_horizon(&install.at);
         self.op_log.install(install.at, install.states);
         for origin in self.config.dcs() {
             self.committed_causal[usize::from(origin.0)].raise_cut(install.cut[origin]);

@@ -14,7 +14,7 @@ use crate::message::{
 };
 use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
 use crate::tx::Outcome;
-use crate::types::Update;
+use crate::types::{Op, Update};
 use crate::vector::Vector;
 
 /// A commit under way.
@@ -57,7 +57,9 @@ impl Session {
     /// The reason why the call cannot begin.
     pub fn commit(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
         self.check_idle()?;
-        let running = self.running.take().ok_or(CallError::Nothing)?;
+        let mut running = self.running.take().ok_or(CallError::Nothing)?;
+        // Elements of lists that the transaction removed again.
+        running.updates.retain(|update| update.op != Op::Nothing);
         if running.strong.is_some() {
             self.commit_strong(now, running, out);
             return Ok(());

@@ -24,9 +24,11 @@ use mingle_model::TransactionId;
 
 use crate::certify::{Access, GroupMessage};
 use crate::error::Refusal;
+use crate::key::Key;
 use crate::message::{Address, Envelope, Handout, Message, Missing};
-use crate::timestamp::{DcId, Now, PartitionId};
-use crate::types::{State, Update};
+use crate::timestamp::{DcId, Now, PartitionId, Timestamp, Version};
+use crate::types::item::ItemOp;
+use crate::types::{Op, State, Update};
 use crate::vector::Vector;
 
 pub use config::SessionConfig;
@@ -174,6 +176,22 @@ struct Running {
     strong: Option<Touched>,
 }
 
+impl Running {
+    /// Takes back the transaction's own pushes among these elements, and leaves the others. An own
+    /// element's version has the index of its push.
+    fn pull_own(&mut self, key: &Key, elements: &mut Vec<Version>) {
+        elements.retain(|element| {
+            let is_own = element.timestamp == Timestamp(u64::MAX);
+            let push = self.updates.get_mut(element.index as usize).filter(|push| push.key == *key);
+            match push {
+                Some(push) if is_own => push.op = Op::Nothing,
+                _ => {}
+            }
+            !is_own
+        });
+    }
+}
+
 /// A commit of this session that is not known to be uniform.
 #[derive(Clone, Copy, Debug)]
 struct Fresh {
@@ -262,7 +280,7 @@ impl Session {
     /// # Errors
     ///
     /// The reason why the write cannot be added.
-    pub fn write(&mut self, now: Now, update: Update) -> Result<(), CallError> {
+    pub fn write(&mut self, now: Now, mut update: Update) -> Result<(), CallError> {
         self.check_idle()?;
         if !update.op.fits(update.key.kind) || update.op.is_measured() {
             return Err(CallError::WrongKind);
@@ -270,6 +288,9 @@ impl Session {
         let running = self.run(now);
         if let Some(touched) = &mut running.strong {
             touched.entry(update.key.clone()).or_insert((Access::Write, None)).0 = Access::Write;
+        }
+        if let Op::Item(ItemOp::Pull(elements)) = &mut update.op {
+            running.pull_own(&update.key, elements);
         }
         running.updates.push(update);
         Ok(())

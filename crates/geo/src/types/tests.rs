@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use mingle_model::{Origin, TransactionId, Value};
 use proptest::prelude::*;
 
-use super::item::{ItemOp, Place, Side};
 use super::*;
 use crate::timestamp::{DcId, Timestamp};
 
@@ -105,28 +104,8 @@ fn op(kind: Kind) -> BoxedStrategy<Op> {
         ]
         .boxed(),
         Kind::Log => prop_oneof![4 => value().prop_map(Op::Append), 1 => Just(Op::Clear)].boxed(),
-        Kind::Item => item_op().prop_map(Op::Item).boxed(),
+        Kind::Item => super::item::tests::item_op().prop_map(Op::Item).boxed(),
     }
-}
-
-fn item_op() -> impl Strategy<Value = ItemOp> {
-    let place = prop_oneof![
-        2 => Just(Place::Value),
-        1 => (0i64..2).prop_map(|field| Place::Field(Value::Int(field))),
-        1 => Just(Place::Score(Value::Int(0))),
-    ];
-    let side = prop_oneof![Just(Side::Left), Just(Side::Right)];
-    prop_oneof![
-        2 => value().prop_map(ItemOp::Set),
-        1 => Just(ItemOp::Delete),
-        2 => (place.clone(), value()).prop_map(|(place, value)| ItemOp::Put(place, value)),
-        4 => (place.clone(), -3i64..9).prop_map(|(place, amount)| ItemOp::Add(place, amount)),
-        1 => place.prop_map(ItemOp::Drop),
-        1 => value().prop_map(ItemOp::Insert),
-        1 => value().prop_map(ItemOp::Remove),
-        2 => (side, value()).prop_map(|(side, value)| ItemOp::Push(side, value)),
-        1 => prop::option::of(0u64..40).prop_map(ItemOp::Expire),
-    ]
 }
 
 fn kind(ids: bool) -> impl Strategy<Value = Kind> {

@@ -218,6 +218,7 @@ impl World {
                 Version { timestamp: Timestamp(u64::MAX), origin: DcId(dc), index: index as u32 };
             let cause = Cause { version, seen: translate::vector(&snapshot) };
             state.apply_own(&cause, &geo, None);
+            let geo = without_own(geo, &mut ops);
             let measured = self.sites[usize::from(dc)].measured(&geo, &snapshot);
             for earlier in &mut ops {
                 if measured.takes_back(earlier) {
@@ -365,6 +366,20 @@ impl World {
         let base_at = site.base_at;
         site.sent.retain(|sent| !base_at.covers(&sent.commit.commit_vec));
     }
+}
+
+/// Takes back the pushes of the same transaction that an operation pulls, as a session does.
+fn without_own(mut op: mingle_geo::Op, ops: &mut [mingle_geo::Op]) -> mingle_geo::Op {
+    if let mingle_geo::Op::Item(mingle_geo::types::item::ItemOp::Pull(elements)) = &mut op {
+        elements.retain(|element| {
+            let is_own = element.timestamp == Timestamp(u64::MAX);
+            if is_own {
+                ops[element.index as usize] = mingle_geo::Op::Nothing;
+            }
+            !is_own
+        });
+    }
+    op
 }
 
 /// Runs a random history of some steps, and returns the problems.

@@ -43,10 +43,10 @@ impl Cell {
         write.max(self.added.highest(life))
     }
 
-    /// Drops everything older than the beginning of a life.
-    pub fn begin_life(&mut self, life: u64) {
+    /// Drops everything older than the beginning of a life, in an item with this horizon.
+    pub fn begin_life(&mut self, life: u64, horizon_us: u64) {
         self.writes.keep(|version| time(version) >= life);
-        self.added.begin_life(life);
+        self.added.begin_life(life, horizon_us);
     }
 
     pub fn joined(

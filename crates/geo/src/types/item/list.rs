@@ -56,10 +56,10 @@ impl List {
         end.insert(mark.version, Pushed { commit_vec: mark.commit_vec, value });
     }
 
-    pub fn pull(&mut self, elements: impl Iterator<Item = Version>) {
+    pub fn pull(&mut self, elements: &[Version]) {
         for version in elements {
-            self.left.remove(&version);
-            self.right.remove(&version);
+            self.left.remove(version);
+            self.right.remove(version);
         }
     }
 

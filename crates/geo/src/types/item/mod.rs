@@ -45,7 +45,7 @@ mod list;
 mod op;
 mod sum;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod view;
 
 use std::collections::BTreeSet;
@@ -106,6 +106,11 @@ impl Item {
         View::new(self, self.deadlines.last_end(now_us.max(self.latest)).max(self.life))
     }
 
+    /// Creates an item of which nothing older than the horizon is left.
+    pub(super) fn absent(horizon_us: u64) -> Self {
+        Self { life: horizon_us, horizon: horizon_us, ..Self::default() }
+    }
+
     /// True if nothing of it need be remembered.
     pub(super) fn is_blank(&self) -> bool {
         self.deadlines.is_blank()
@@ -152,8 +157,7 @@ impl Item {
     }
 
     fn displace(&mut self, cause: &Cause, op: &ItemOp) {
-        let life = self.life;
-        let none = Ids::default();
+        let (life, none) = (self.life, Ids::default());
         let seen = Seen { cause, ids: &none };
         match op {
             ItemOp::Put(place, _) | ItemOp::Drop(place) => {
@@ -164,18 +168,12 @@ impl Item {
                     cell.writes.displace(&seen);
                     cell.added.remove(removal, life);
                 });
+                self.open.insert(place.clone());
             }
             ItemOp::Insert(value) | ItemOp::Remove(value) => {
                 change(&mut self.members, value, |dots| dots.displace(&seen), Dots::is_empty);
             }
-            ItemOp::Pull(elements) => {
-                // It may name an element that its own transaction pushed while it ran.
-                let committed = |element: &Version| match is_running(*element) {
-                    true => Version { index: element.index, ..cause.version },
-                    false => *element,
-                };
-                self.list.pull(elements.iter().map(committed));
-            }
+            ItemOp::Pull(elements) => self.list.pull(elements),
             ItemOp::Set(_) | ItemOp::Delete => self.displace_all(&seen, &[]),
             ItemOp::SetSeen(_, removals) | ItemOp::DeleteSeen(removals) => {
                 self.displace_all(&seen, removals);
@@ -196,6 +194,7 @@ impl Item {
         let life = self.life;
         for (place, removal) in removals {
             self.change(place, |cell| cell.added.remove(removal, life));
+            self.open.insert(place.clone());
         }
         let members: Vec<Value> = self.members.keys().cloned().collect();
         for member in members {
@@ -205,7 +204,7 @@ impl Item {
     }
 
     fn place(&mut self, cause: &Cause, op: &ItemOp) {
-        let (mark, version) = (cause.mark(), cause.version);
+        let (mark, version, life) = (cause.mark(), cause.version, self.life);
         match op {
             ItemOp::Put(place, value) | ItemOp::PutSeen(place, value, _) => {
                 self.change(place, |cell| cell.writes.place(mark, None, value.clone()));
@@ -217,7 +216,6 @@ impl Item {
             ItemOp::Delete | ItemOp::DeleteSeen(_) => self.deadlines.note(version, None),
             ItemOp::Expire(deadline_us) => self.deadlines.note(version, *deadline_us),
             ItemOp::Add(place, amount) => {
-                let life = self.life;
                 self.change(place, |cell| cell.added.add(version, *amount, life));
                 self.open.insert(place.clone());
             }
@@ -271,7 +269,7 @@ impl Item {
                 _ => None,
             });
             let missing: Vec<_> = missing.collect();
-            Some(cell.added.removal(snapshot, &missing))
+            Some(cell.added.removal(snapshot, &missing, self.horizon))
         };
         let removals = || {
             let places = self.added_places().into_iter();
@@ -323,13 +321,14 @@ impl Item {
 
     /// Drops everything older than the beginning of a life.
     fn begin_life(&mut self, life: u64) {
+        let horizon_us = self.horizon;
         self.life = life;
         let is_alive = |version: Version| time(version) >= life;
-        self.value.begin_life(life);
+        self.value.begin_life(life, horizon_us);
         for cells in [&mut self.fields, &mut self.scores] {
             let kept = cells.iter().filter_map(|(key, cell)| {
                 let mut cell = cell.clone();
-                cell.begin_life(life);
+                cell.begin_life(life, horizon_us);
                 (cell != Cell::default()).then(|| (key.clone(), cell))
             });
             *cells = kept.collect();

@@ -71,7 +71,9 @@ struct Taken {
     except: BTreeMap<At, i64>,
     /// The beginning of the life that `settled` belongs to.
     life: u64,
-    /// Those below the horizon of the replica that measured it.
+    /// The horizon of the replica that measured it, or that summed up more of it.
+    horizon: u64,
+    /// Those below the horizon.
     settled: Total,
     /// Those above it.
     recent: BTreeMap<At, i64>,
@@ -114,11 +116,16 @@ impl Taken {
         if life <= self.life {
             return Some(self.clone());
         }
+        if life <= self.horizon {
+            // The life began where the item was absent: there is nothing older in the total.
+            return Some(Self { life, ..self.clone() });
+        }
         let start = from(life);
         let after = |map: &BTreeMap<At, i64>| map.range(start..).map(|(at, n)| (*at, *n)).collect();
         let (except, recent) = (after(&self.except), after(&self.recent));
         let is_left = self.to >= start.0;
-        is_left.then(|| Self { to: self.to, except, life, settled: Total::default(), recent })
+        let Self { to, horizon, .. } = *self;
+        is_left.then(|| Self { to, except, life, horizon, settled: Total::default(), recent })
     }
 
     fn total(&self) -> Total {
@@ -189,13 +196,15 @@ impl Part {
         self.taken.sort_unstable();
     }
 
-    fn begin_life(&mut self, life: u64) {
+    fn begin_life(&mut self, life: u64, horizon_us: u64) {
         if life <= self.life {
             return;
         }
         self.life = life;
-        self.settled = Total::default();
-        self.recent = self.recent.range(from(life)..).map(|(at, amount)| (*at, *amount)).collect();
+        if life > horizon_us {
+            self.settled = Total::default();
+        }
+        self.recent = self.recent.range(from(life)..).map(|(at, n)| (*at, *n)).collect();
         let taken: Vec<Taken> =
             self.taken.drain(..).filter_map(|taken| taken.within(life)).collect();
         taken.iter().for_each(|taken| self.remove(taken));
@@ -224,7 +233,6 @@ impl Sum {
         parts.max()
     }
 
-    /// Returns the additions of an origin, in the life that the item has decided.
     fn part(&mut self, origin: DcId, life: u64) -> &mut Part {
         let place = match self.0.binary_search_by_key(&origin, |part| part.origin) {
             Ok(place) => place,
@@ -236,12 +244,12 @@ impl Sum {
         &mut self.0[place]
     }
 
-    /// Adds an amount, in the life that the item has decided.
+    /// Adds an amount, in an item whose life began at this time.
     pub fn add(&mut self, version: Version, amount: i64, life: u64) {
         self.part(version.origin, life).recent.insert((version.timestamp, version.index), amount);
     }
 
-    /// Takes away additions, in the life that the item has decided.
+    /// Takes additions away, in an item whose life began at this time.
     pub fn remove(&mut self, removal: &Removal, life: u64) {
         for (origin, taken) in &removal.0 {
             self.part(*origin, life).remove(taken);
@@ -249,9 +257,9 @@ impl Sum {
         self.0.retain(|part| !part.is_empty());
     }
 
-    /// Drops everything older than the beginning of a life.
-    pub fn begin_life(&mut self, life: u64) {
-        self.0.iter_mut().for_each(|part| part.begin_life(life));
+    /// Drops everything older than the beginning of a life, in an item with this horizon.
+    pub fn begin_life(&mut self, life: u64, horizon_us: u64) {
+        self.0.iter_mut().for_each(|part| part.begin_life(life, horizon_us));
         self.0.retain(|part| !part.is_empty());
     }
 
@@ -265,8 +273,20 @@ impl Sum {
                 part.settled.add(amount);
                 part.last = part.last.max(at);
             }
+            for taken in &mut part.taken {
+                taken.horizon = taken.horizon.max(horizon_us);
+                while let Some((at, amount)) = taken.recent.first_key_value()
+                    && at.0.micros() < horizon_us
+                {
+                    taken.settled.add(*amount);
+                    taken.recent.pop_first();
+                }
+            }
         }
-        self.0.iter().any(|part| !part.recent.is_empty())
+        let is_open = |part: &Part| {
+            !part.recent.is_empty() || part.taken.iter().any(|taken| !taken.recent.is_empty())
+        };
+        self.0.iter().any(is_open)
     }
 
     /// For each origin, takes the additions of the state that has more of them, and the removals of
@@ -290,7 +310,7 @@ impl Sum {
     /// Returns the additions that an operation at this snapshot takes away; the state must be the
     /// snapshot's, settled up to its item's horizon. `missing` are additions that may be within the
     /// snapshot's entries and are not in the snapshot.
-    pub fn removal(&self, snapshot: &Vector, missing: &[(Version, i64)]) -> Removal {
+    pub fn removal(&self, snapshot: &Vector, missing: &[(Version, i64)], horizon: u64) -> Removal {
         let parts = self.0.iter().map(|part| {
             let missing = missing.iter().filter(|(version, _)| version.origin == part.origin);
             let except =
@@ -299,6 +319,7 @@ impl Sum {
                 to: snapshot[part.origin],
                 except: except.collect(),
                 life: part.life,
+                horizon,
                 settled: part.settled,
                 recent: part.recent.iter().map(|(at, amount)| (*at, *amount)).collect(),
             };
