@@ -91,6 +91,14 @@ impl Session {
         Ok(())
     }
 
+    /// Returns the time of the running transaction's snapshot, at which it sees items
+    /// ([`Item::at`](crate::types::item::Item::at)), in microseconds since 1970; `None` if it has not
+    /// read.
+    pub fn read_at_us(&self) -> Option<u64> {
+        let snapshot = self.running.as_ref()?.snapshot?;
+        Some(snapshot[self.config.dc].micros())
+    }
+
     pub(super) fn send_reads(&self, out: &mut Vec<SessionOutput>) {
         let Call::Reading(reading) = &self.call else { return };
         let (snapshot, count) = match reading.snapshot {

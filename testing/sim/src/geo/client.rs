@@ -101,6 +101,11 @@ impl Client {
 
     pub fn next_id(&mut self) -> TransactionId {
         self.sequence += 1;
+        self.running_id()
+    }
+
+    /// Returns the id of the open transaction, or of the last one.
+    fn running_id(&self) -> TransactionId {
         TransactionId { origin: Origin(self.id.into()), sequence: self.sequence }
     }
 }
@@ -407,14 +412,18 @@ impl World<'_> {
             let client = &mut self.clients[slot];
             let Some(open) = &mut client.open else { return };
             let Some(step) = open.steps.pop_front() else { return self.close(slot) };
+            let Some(step) = self.drawn(slot, step) else { continue };
+            let client = &mut self.clients[slot];
             let called = match step {
                 Step::Label(key, label) => self.label(slot, key, label),
                 Step::Take(key, amount) => {
                     self.take(slot, key, amount);
                     continue;
                 }
+                Step::Expire { .. } | Step::Pop { .. } => continue,
                 Step::Write(update) => {
-                    let (item, op) = (self.recorder.item(&update.key), record::op(&update.op));
+                    let own = client.running_id();
+                    let (item, op) = (self.recorder.item(&update.key), record::op(&update.op, own));
                     let id = update.id.map(record::op_id);
                     let task = id.map_or(0, |id| id.transaction.sequence);
                     self.helped_most = self.helped_most.max(task);

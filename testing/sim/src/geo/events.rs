@@ -102,9 +102,11 @@ impl World<'_> {
         client.waits_since_us = None;
         client.failures = 0;
         client.due_us = self.now_us + pause_us;
+        let now_us = client.session.read_at_us().unwrap_or_default();
         let Some(open) = &mut client.open else { return };
+        let own = open.transaction.id;
         for (key, state) in keys.iter().zip(states) {
-            let (item, found) = (self.recorder.item(key), content(state));
+            let (item, found) = (self.recorder.item(key), content(state, now_us, own));
             if matches!(&found, mingle_checker::geo::Content::Register(all) if all.len() > 1) {
                 self.reach.saw(Seen::Siblings);
             }

@@ -7,6 +7,7 @@ use mingle_geo::message::{Message, Read, Snapshot};
 use mingle_geo::wire::{Parcel, VERSION, take_parcels};
 use mingle_geo::{Address, DcId, Key, Now, Vector};
 use mingle_geo_node::{Journal, Outgoing, Time, Transport};
+use mingle_model::{Origin, TransactionId};
 
 use super::plan::Plan;
 use super::record::{content, visible};
@@ -189,7 +190,10 @@ impl World<'_> {
         match answers.into_iter().next() {
             Some(Message::ReadReply(reply)) => match reply.result {
                 Ok((_, states)) => {
-                    states.first().map(|state| content(state)).ok_or("nothing".into())
+                    let now_us = snapshot[DcId(dc)].micros();
+                    let none = TransactionId { origin: Origin(0), sequence: 0 };
+                    let state = states.first().ok_or("nothing")?;
+                    Ok(content(state, now_us, none))
                 }
                 Err(refusal) => Err(refusal.to_string()),
             },

@@ -16,6 +16,7 @@ use mingle_model::TransactionId;
 
 use super::columns::{Columns, Incarnation, NEWEST};
 use super::fault::Event;
+use super::items;
 use super::setup::Setup;
 use super::strong::WITHDRAW;
 
@@ -30,8 +31,9 @@ pub(super) fn incarnation_of(replica: &Replica) -> Incarnation {
     (replica.config().dc.0, replica.config().incarnation)
 }
 
-/// Returns the visible content of an item.
-pub(super) fn content(state: &State) -> Content {
+/// Returns the visible content of an item for the transaction `own`, whose snapshot has reached this
+/// time.
+pub(super) fn content(state: &State, now_us: u64, own: TransactionId) -> Content {
     match state.kind() {
         Kind::Register => {
             let siblings = state.as_register().map(mingle_geo::types::Register::siblings);
@@ -54,15 +56,15 @@ pub(super) fn content(state: &State) -> Content {
                 counts: counts.map(|(key, count)| (key.clone(), count.value())).collect(),
             }
         }
-        Kind::Item => unreachable!("no client writes an item"),
+        Kind::Item => items::content(state, now_us, own),
         Kind::Log => {
             Content::Log(state.as_log().into_iter().flat_map(|log| log.iter().cloned()).collect())
         }
     }
 }
 
-/// Converts an operation to the checkers' form. Clients never submit the forms used on the wire.
-pub(super) fn op(from: &mingle_geo::Op) -> Op {
+/// Converts an operation of the transaction `own` to the checkers' form. Clients never submit the forms used on the wire.
+pub(super) fn op(from: &mingle_geo::Op, own: TransactionId) -> Op {
     use mingle_geo::Op as Geo;
     match from {
         Geo::Write(value) => Op::Write(value.clone()),
@@ -77,11 +79,8 @@ pub(super) fn op(from: &mingle_geo::Op) -> Op {
         Geo::Delete(key) => Op::Delete(key.clone()),
         Geo::Empty => Op::Empty,
         Geo::Append(value) => Op::Append(value.clone()),
-        Geo::ResetSeen(_)
-        | Geo::DeleteSeen(..)
-        | Geo::EmptySeen(_)
-        | Geo::Nothing
-        | Geo::Item(_) => {
+        Geo::Item(op) => Op::Item(items::op(op, own)),
+        Geo::ResetSeen(_) | Geo::DeleteSeen(..) | Geo::EmptySeen(_) | Geo::Nothing => {
             unreachable!("no client writes {from:?}")
         }
     }
@@ -106,6 +105,8 @@ pub(super) struct Recorder {
     items: HashMap<Key, Item>,
     preparing: HashMap<TransactionId, Preparing>,
     commits: HashMap<TransactionId, Commit>,
+    /// The committed transactions by timestamp and origin.
+    by_version: HashMap<(u64, u8), TransactionId>,
     /// For each data center, the transactions committed elsewhere and not visible there yet.
     unseen: Vec<Vec<(TransactionId, Vector)>>,
     timestamps: HashMap<u64, u8>,
@@ -141,6 +142,7 @@ impl Recorder {
             items,
             preparing: HashMap::new(),
             commits: HashMap::new(),
+            by_version: HashMap::new(),
             unseen: vec![Vec::new(); usize::from(columns.count())],
             columns,
             timestamps: HashMap::new(),
@@ -235,6 +237,8 @@ impl Recorder {
         snap_vec: &mingle_geo::Vector,
         commit_vec: &mingle_geo::Vector,
     ) {
+        let dc = by.map_or(DcId::STRONG, |(dc, _)| DcId(dc));
+        self.by_version.insert((commit_vec[dc].0, dc.0), id);
         let origin = by.map_or(DcId::STRONG.0, |by| self.columns.of(by));
         let snap_vec = self.columns.vector(snap_vec, NEWEST, by);
         let mut commit_vec = self.columns.vector(commit_vec, NEWEST, by);
@@ -307,6 +311,7 @@ impl Recorder {
 
     /// Returns the run, with the facts known of each commit.
     pub fn finish(mut self) -> Run {
+        items::resolve(&mut self.run, &self.by_version);
         self.run.admissions = self.columns.admissions();
         let faults = std::mem::take(&mut self.run.faults).into_iter();
         let faults = faults.flat_map(|fault| {
@@ -366,7 +371,7 @@ fn item(index: usize, key: &Key) -> Item {
         Kind::Set => ItemKind::Set,
         Kind::Map => ItemKind::Map,
         Kind::Log => ItemKind::Log,
-        Kind::Item => unreachable!("no client writes an item"),
+        Kind::Item => ItemKind::Item,
     };
     Item { kind, key: index as u64 }
 }

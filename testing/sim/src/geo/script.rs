@@ -1,10 +1,12 @@
 //! The acts of clients: a function of the seed, the client and the act's index alone, so the
 //! remaining acts do not change when other events are removed from a schedule.
 
+use mingle_geo::types::item::Side;
 use mingle_geo::{Key, Kind, Op, OpId, Update};
 use mingle_model::random::{Random, mix};
 use mingle_model::{Origin, TransactionId, Value};
 
+use super::items;
 use super::setup::{Focus, Setup, weighted};
 use super::strong::{ATTEMPTS_MAX, DEPOSIT, WITHDRAW};
 
@@ -44,6 +46,22 @@ pub enum Step {
     Write(Update),
     /// Labels the access to an item; only in strong transactions.
     Label(Key, &'static str),
+    /// Lets an item expire this many microseconds later.
+    Expire {
+        /// The item.
+        key: Key,
+        /// The time until the deadline; negative for a time that has passed.
+        in_us: i64,
+    },
+    /// Removes elements of the list that the last read of the item showed.
+    Pop {
+        /// The item.
+        key: Key,
+        /// The end of the list.
+        side: Side,
+        /// The number of elements.
+        count: usize,
+    },
     /// Takes this amount from an account if the last read showed that it is there.
     Take(Key, i64),
 }
@@ -158,13 +176,13 @@ impl Writer<'_> {
             for _ in 0..self.random.below(4) {
                 let key = self.random.below(self.setup.plain_keys);
                 let key = self.plain()[key].clone();
-                let op = self.op(key.kind);
-                steps.push(Step::Write(Update { key, op, id: None }));
+                steps.extend(self.change(key));
             }
             if self.random.one_in(6) {
                 // The transaction's own writes are visible to it.
                 let written = steps.iter().filter_map(|step| match step {
                     Step::Write(update) => Some(update.key.clone()),
+                    Step::Expire { key, .. } | Step::Pop { key, .. } => Some(key.clone()),
                     _ => None,
                 });
                 let written: Vec<Key> = written.collect();
@@ -178,6 +196,16 @@ impl Writer<'_> {
         }
         let end = if self.random.one_in(25) { Close::Rollback } else { Close::Commit };
         Act::Transaction { steps, end, is_strong }
+    }
+
+    /// Draws the steps that change an item without operation ids.
+    fn change(&mut self, key: Key) -> Vec<Step> {
+        if key.kind == Kind::Item {
+            let number = self.number();
+            return items::draw(&mut self.random, key, number);
+        }
+        let op = self.op(key.kind);
+        vec![Step::Write(Update { key, op, id: None })]
     }
 
     fn op(&mut self, kind: Kind) -> Op {
@@ -198,7 +226,7 @@ impl Writer<'_> {
             (Kind::Map, _) => Op::Increment(small, amount),
             (Kind::Log, 0) if self.random.one_in(3) => Op::Clear,
             (Kind::Log, _) => Op::Append(Value::Int(self.number())),
-            (Kind::Item, _) => unreachable!("no client writes an item"),
+            (Kind::Item, _) => unreachable!("see change"),
         }
     }
 
@@ -222,8 +250,7 @@ impl Writer<'_> {
         if self.random.one_in(3) {
             let key = self.random.below(self.setup.plain_keys);
             let key = self.plain()[key].clone();
-            let op = self.op(key.kind);
-            steps.push(Step::Write(Update { key, op, id: None }));
+            steps.extend(self.change(key));
         }
         Act::Transaction { steps, end: Close::Commit, is_strong }
     }

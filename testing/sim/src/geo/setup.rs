@@ -355,6 +355,7 @@ fn draw_keys(random: &mut Random, focus: Focus, partitions: u16) -> (Vec<Key>, u
         names.map(|name| Key::new(kind, name)).collect::<Vec<Key>>()
     };
     let mut keys: Vec<Key> = KINDS.iter().flat_map(|kind| named(*kind, "plain", each)).collect();
+    keys.extend(named(Kind::Item, "plain", each.min(3)));
     let plain_keys = keys.len();
     let helped = if is_helped { 1 + random.below(3) } else { random.below(2) };
     keys.extend(KINDS.iter().flat_map(|kind| named(*kind, "helped", helped)));
