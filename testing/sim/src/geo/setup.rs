@@ -172,10 +172,12 @@ impl Setup {
         let client_skews = (0..clients).map(|_| draw_client_skew(random, focus)).collect();
         let (keys, plain_keys) = draw_keys(random, focus, partition_count);
         let is_long = focus == Focus::Long;
+        let network = draw_network(random, focus);
         Self {
             focus,
             system: Baseline::UniStore,
-            network: draw_network(random, focus),
+            strong: Strong::none(dc_count, network.far_us),
+            network,
             skews,
             clients,
             client_skews,
@@ -188,7 +190,6 @@ impl Setup {
             keys,
             plain_keys,
             accounts: 0,
-            strong: Strong::none(),
             retry_ms: within(random, (60, 300)),
             deadline_ms: within(random, (1_000, 4_000)),
             handout_ms_max: *random.pick(&[5, 20, 50, 150]),

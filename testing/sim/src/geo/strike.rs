@@ -254,10 +254,8 @@ impl World<'_> {
         self.tell(|| format!("d{dc} p{partition} starts"));
         self.reach.saw(Seen::Restarted);
         self.queue.push(self.now_us, Happening::Tick { node: index, life });
-        if self.setup.strong.is_some() {
-            for sibling in self.siblings(index) {
-                self.connect(index, sibling);
-            }
+        for sibling in self.siblings(index) {
+            self.connect(index, sibling);
         }
     }
 
@@ -282,9 +280,6 @@ impl World<'_> {
 
     /// Reconnects all siblings whose links `shape` selects.
     fn connect_siblings(&mut self, shape: Shape) {
-        if !self.setup.strong.is_some() {
-            return;
-        }
         for a in 0..self.nodes.len() {
             for b in self.siblings(a) {
                 let place = |node: &Node| (node.dc, node.partition);

@@ -25,7 +25,7 @@ pub const DEPOSIT: &str = "deposit";
 /// The settings of strong transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strong {
-    /// The percentage of transactions that are strong; with 0 there are no certification groups.
+    /// The percentage of transactions that are strong; with 0 nothing is certified.
     pub percent: usize,
     /// The settings of the first replica's part in its group.
     pub group: GroupConfig,
@@ -46,10 +46,13 @@ impl Strong {
         Self { percent: *random.pick(&[8, 20, 50]), group }
     }
 
-    /// Returns the settings without strong transactions.
-    pub(super) fn none() -> Self {
+    /// Returns the settings without strong transactions. The certification groups are there still:
+    /// they advance the strong entries for items that wait for the horizon.
+    pub(super) fn none(dc_count: u8, far_us: Range) -> Self {
         let certifier = CertifierConfig::new(PartitionId(0), Conflicts::default());
-        Self { percent: 0, group: GroupConfig::new(DcId(0), 1, certifier) }
+        let mut group = GroupConfig::new(DcId(0), dc_count, certifier);
+        group.tick_ms = 30 + 5 * far_us.1 / 2_000;
+        Self { percent: 0, group }
     }
 
     /// True if there are strong transactions.
@@ -60,9 +63,6 @@ impl Strong {
     /// Returns the time in which undecided transactions finish and committed ones are delivered, in
     /// microseconds.
     pub(super) fn settle_us(&self, far_us: u64) -> u64 {
-        if !self.is_some() {
-            return 0;
-        }
         let GroupConfig { tick_ms, retry_ms, resolve_after_ms, .. } = self.group;
         2_000 * (resolve_after_ms + 2 * retry_ms + 8 * tick_ms) + 12 * far_us
     }
