@@ -123,6 +123,17 @@ pub enum Flaw {
     IdentityShared,
     /// Messages of an earlier connection are taken, also a second time.
     FrameReplayed,
+    /// A reader takes an item's life for ended by its machine's clock, not by its snapshot.
+    LifeByClock,
+    /// The horizon of items leaves out the strong entry.
+    HorizonWithoutStrong,
+    /// The horizon of items is the entry of the own data center alone, so that late facts about
+    /// deadlines are ignored.
+    HorizonOfOwnEntry,
+    /// Additions to items are settled above the horizon.
+    SettledAboveHorizon,
+    /// A removal of additions to an item is replicated without the additions that it takes away.
+    RemovalUnmeasured,
 }
 
 /// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
@@ -181,7 +192,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 61] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -238,6 +249,11 @@ impl Flaw {
         Self::MiddleSkipped,
         Self::IdentityShared,
         Self::FrameReplayed,
+        Self::LifeByClock,
+        Self::HorizonWithoutStrong,
+        Self::HorizonOfOwnEntry,
+        Self::SettledAboveHorizon,
+        Self::RemovalUnmeasured,
     ];
 
     /// Returns its name on a command line, for example `known-past-prepared`.

@@ -222,6 +222,9 @@ impl Replica {
                     (earlier.op, earlier.id) = (Op::Nothing, None);
                 }
             }
+            if matches!(update.op, Op::Item(_)) && self.makes(Flaw::RemovalUnmeasured) {
+                continue;
+            }
             let recent = self.op_log.recent(&update.key, snap_vec);
             update.op = state.measured(&update.op, snap_vec, &recent);
         }

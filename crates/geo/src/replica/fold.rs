@@ -126,12 +126,21 @@ impl Replica {
 
     /// Raises the horizon of items to the time that all entries of a folded snapshot have reached.
     pub(super) fn raise_horizon(&mut self, folded: &Vector) {
-        self.op_log.raise_horizon(self.horizon_us_of(folded));
+        let horizon_us = self.horizon_us_of(folded);
+        let above_us = if self.makes(Flaw::SettledAboveHorizon) { 1_000_000 } else { 0 };
+        self.op_log.raise_horizon(horizon_us.saturating_add(above_us));
     }
 
     /// Returns the time that all entries of a folded snapshot have reached, in microseconds.
     pub(super) fn horizon_us_of(&self, folded: &Vector) -> u64 {
-        self.causal_horizon_us(folded).min(folded[DcId::STRONG].micros())
+        if self.makes(Flaw::HorizonOfOwnEntry) {
+            return folded[self.config.dc].micros();
+        }
+        let causal_us = self.causal_horizon_us(folded);
+        if self.makes(Flaw::HorizonWithoutStrong) {
+            return causal_us;
+        }
+        causal_us.min(folded[DcId::STRONG].micros())
     }
 
     /// Returns the time that the entries of all data centers have reached, in microseconds.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mingle_checker::geo::{Action, Attached, Call, Outcome, What};
+use mingle_geo::flaw::Flaw;
 use mingle_geo::message::{Message, Missing, Vote};
 use mingle_geo::{Event, Refusal, State};
 use mingle_model::TransactionId;
@@ -102,7 +103,10 @@ impl World<'_> {
         client.waits_since_us = None;
         client.failures = 0;
         client.due_us = self.now_us + pause_us;
-        let now_us = client.session.read_at_us().unwrap_or_default();
+        let now_us = match self.plan.flaw {
+            Some(Flaw::LifeByClock) => client.clock.wall_us(self.now_us),
+            _ => client.session.read_at_us().unwrap_or_default(),
+        };
         let Some(open) = &mut client.open else { return };
         let own = open.transaction.id;
         for (key, state) in keys.iter().zip(states) {

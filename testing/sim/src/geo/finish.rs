@@ -9,6 +9,7 @@ use mingle_geo::{Address, DcId, Key, Now, Vector};
 use mingle_geo_node::{Journal, Outgoing, Time, Transport};
 use mingle_model::{Origin, TransactionId};
 
+use super::lives;
 use super::plan::Plan;
 use super::record::{content, visible};
 use super::world::World;
@@ -193,6 +194,9 @@ impl World<'_> {
                     let now_us = snapshot[DcId(dc)].micros();
                     let none = TransactionId { origin: Origin(0), sequence: 0 };
                     let state = states.first().ok_or("nothing")?;
+                    if state.changes() == 0 {
+                        self.forgotten.insert(self.recorder.item(key));
+                    }
                     Ok(content(state, now_us, none))
                 }
                 Err(refusal) => Err(refusal.to_string()),
@@ -219,6 +223,9 @@ impl World<'_> {
         let floors = self.recorder.run.floors.len() as u64;
         covered.insert("floor of operation ids raised".to_owned(), floors);
         covered.extend(self.met.counts());
+        let forgotten = std::mem::take(&mut self.forgotten);
+        let run = self.recorder.finish();
+        covered.extend(lives::counts(&run, &forgotten));
         Played {
             covered,
             broken: self.broken.take(),
@@ -227,7 +234,7 @@ impl World<'_> {
             struck: self.struck,
             events: self.events,
             trace: self.trace,
-            run: self.recorder.finish(),
+            run,
         }
     }
 }

@@ -12,7 +12,7 @@
 //! - `strike`, `live`: the effects of faults, and the delays that may be blamed on them;
 //! - `fence`, `rejoin`: data centers that are given up and readmitted;
 //! - `apart`, `ways`: long cuts, and cuts of one direction between two replicas, in some seeds;
-//! - `record`, `columns`, `items`, `reach`: the recorded history and the coverage of the run;
+//! - `record`, `columns`, `items`, `lives`, `reach`: the recorded history and the coverage of the run;
 //! - `finish`: a run from its start to its end; [`baseline`]: the other systems of UniStore's evaluation.
 
 mod apart;
@@ -27,6 +27,7 @@ mod finish;
 mod items;
 mod links;
 mod live;
+mod lives;
 mod node;
 pub mod plan;
 mod queue;

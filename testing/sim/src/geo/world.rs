@@ -2,9 +2,9 @@
 //!
 //! The next event is a function of the plan. Time is simulated; nothing waits in real time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_checker::geo::FaultKind;
+use mingle_checker::geo::{FaultKind, Item};
 use mingle_geo::flaw::Flaw;
 use mingle_geo::message::RaiseFloor;
 use mingle_geo::wire::{VERSION, put_parcel, take_parcels};
@@ -96,6 +96,8 @@ pub(super) struct World<'a> {
     pub settling: u8,
     pub rejoin: Rejoin,
     /// True if faults are over.
+    /// Items that a replica does not remember in the end.
+    pub forgotten: BTreeSet<Item>,
     pub is_healed: bool,
     pub events: u64,
     /// The counts of committed updating transactions, read-only transactions and faults.
@@ -143,6 +145,7 @@ impl<'a> World<'a> {
             fencing: 0,
             settling: 0,
             rejoin: Rejoin::new(plan.seed, setup, &plan.schedule),
+            forgotten: BTreeSet::new(),
             is_healed: false,
             events: 0,
             committed: 0,
