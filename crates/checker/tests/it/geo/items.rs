@@ -403,3 +403,34 @@ fn states_of_items_are_what_their_operations_mean() {
         }
     }
 }
+
+/// A read that finds nothing, or another deadline, is wrong.
+#[test]
+fn other_contents_of_items_are_found() {
+    let mut changed = 0;
+    for seed in 0..200 {
+        let mut world = World::new(seed);
+        (0..40).for_each(|_| world.step());
+        let nothing = Content::Item { body: None, deadline_us: None };
+        let calls = world.run.sessions.iter_mut().rev().flat_map(|session| &mut session.calls);
+        let reads = calls.filter_map(|call| match &mut call.what {
+            What::Transaction(transaction) => transaction.actions.last_mut(),
+            _ => None,
+        });
+        let mut founds = reads.filter_map(|action| match action {
+            Action::Read { found, .. } if *found != nothing => Some(found),
+            _ => None,
+        });
+        let Some(found) = founds.next() else { continue };
+        match (seed % 2, &mut *found) {
+            (0, Content::Item { deadline_us, .. }) => {
+                *deadline_us = Some(deadline_us.map_or(1, |at_us| at_us + 1));
+            }
+            _ => *found = nothing,
+        }
+        changed += 1;
+        let report = check_some(&world.run, &[Promise::ReturnValues]);
+        assert!(!report.is_kept(), "seed {seed}");
+    }
+    assert!(changed > 150, "{changed} changed");
+}
