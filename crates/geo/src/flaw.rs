@@ -123,6 +123,8 @@ pub enum Flaw {
     IdentityShared,
     /// Messages of an earlier connection are taken, also a second time.
     FrameReplayed,
+    /// Sessions do not begin above what their process has acknowledged.
+    ProcessFloorIgnored,
 }
 
 /// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
@@ -181,7 +183,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 57] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -238,6 +240,7 @@ impl Flaw {
         Self::MiddleSkipped,
         Self::IdentityShared,
         Self::FrameReplayed,
+        Self::ProcessFloorIgnored,
     ];
 
     /// Returns its name on a command line, for example `known-past-prepared`.
