@@ -32,6 +32,9 @@ pub enum Promise {
     Liveness,
     /// Only one of several operations with one id counts, and none is accepted below a floor.
     OperationIds,
+    /// A transaction sees what was acknowledged to any session of its process, at its data center,
+    /// before it began.
+    ProcessOrder,
     /// One of two conflicting strong transactions has seen the other (UniStore §3).
     ConflictOrder,
     /// Strong transactions take effect in the order of their timestamps, which agrees with real
@@ -43,7 +46,7 @@ pub enum Promise {
 
 impl Promise {
     /// All promises, in the order in which they are checked.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Recording,
         Self::CausalOrder,
         Self::ReturnValues,
@@ -54,6 +57,7 @@ impl Promise {
         Self::Uniformity,
         Self::Liveness,
         Self::OperationIds,
+        Self::ProcessOrder,
         Self::ConflictOrder,
         Self::StrictSerializability,
         Self::Invariants,
@@ -72,6 +76,7 @@ impl Promise {
             Self::Uniformity => "uniformity",
             Self::Liveness => "liveness",
             Self::OperationIds => "operation-ids",
+            Self::ProcessOrder => "process-order",
             Self::ConflictOrder => "conflict-order",
             Self::StrictSerializability => "strict-serializability",
             Self::Invariants => "invariants",

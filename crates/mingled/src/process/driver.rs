@@ -368,11 +368,11 @@ impl Driver {
                     self.node.receive(parcel, &mut self.machine);
                 }
                 SessionOutput::Event(event) => {
+                    let Some(client) = self.clients.get_mut(&number) else { continue };
                     if let Outcome::Committed { commit_vec, .. } = &event {
-                        self.floor.raise(commit_vec);
+                        self.floor.raise(&client.session, commit_vec);
                     }
-                    let client = self.clients.get_mut(&number);
-                    if let Some(caller) = client.and_then(|client| client.caller.take()) {
+                    if let Some(caller) = client.caller.take() {
                         // The caller may have gone away.
                         let _ = caller.send(Answer::Outcome(event));
                     }

@@ -28,6 +28,7 @@ mod links;
 mod live;
 mod node;
 pub mod plan;
+mod pool;
 mod queue;
 mod reach;
 mod record;
