@@ -123,6 +123,8 @@ pub enum Flaw {
     IdentityShared,
     /// Messages of an earlier connection are taken, also a second time.
     FrameReplayed,
+    /// Sessions do not begin above what their process has acknowledged.
+    ProcessFloorIgnored,
     /// A reader takes an item's life for ended by its machine's clock, not by its snapshot.
     LifeByClock,
     /// The horizon of items leaves out the strong entry.
@@ -192,7 +194,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 61] = [
+    pub const ALL: [Self; 62] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -249,6 +251,7 @@ impl Flaw {
         Self::MiddleSkipped,
         Self::IdentityShared,
         Self::FrameReplayed,
+        Self::ProcessFloorIgnored,
         Self::LifeByClock,
         Self::HorizonWithoutStrong,
         Self::HorizonOfOwnEntry,

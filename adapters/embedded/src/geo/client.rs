@@ -206,6 +206,7 @@ impl Client {
         net.with(|inner| {
             // Drop answers that came too late for an earlier call.
             while inner.receive(self.number).is_some() {}
+            self.session.start_above(inner.floor(self.dc, self.incarnation));
             begin(&mut self.session, inner.now(), &mut out)
         })
         .map_err(misused)?;
@@ -242,6 +243,9 @@ impl Client {
             }
             inner.settle();
             if let Some(event) = event {
+                if let Event::Committed { commit_vec, .. } = &event {
+                    inner.floor(self.dc, self.incarnation).raise(&self.session, commit_vec);
+                }
                 return Some(judge(event));
             }
             let now = inner.now();

@@ -5,7 +5,7 @@ use std::fmt;
 use super::history::Run;
 use super::index::Index;
 use super::problem::{Problem, Promise};
-use super::{atomic, explain, ids, live, order, registers, strong, uniform, visible};
+use super::{atomic, explain, ids, live, order, process, registers, strong, uniform, visible};
 use crate::limits::PROBLEMS_MAX;
 
 /// The result of the checks of a run.
@@ -109,6 +109,7 @@ fn check_one(index: &Index<'_>, promise: Promise) -> Vec<Problem> {
         Promise::Uniformity => uniform::check(index),
         Promise::Liveness => live::check(index),
         Promise::OperationIds => ids::check(index),
+        Promise::ProcessOrder => process::check(index),
         Promise::ConflictOrder => strong::conflicts(index),
         Promise::StrictSerializability => strong::strict(index),
         Promise::Invariants => strong::invariants(index),

@@ -20,6 +20,9 @@ pub struct Run {
     pub system: System,
     /// Its clients' sessions, in any order; [`Session::id`] distinguishes them.
     pub sessions: Vec<Session>,
+    /// The processes of sessions, by [`Session::id`], where several sessions of one process see each
+    /// other's acknowledged commits. A session without one is by itself.
+    pub processes: BTreeMap<u64, u64>,
     /// Data centers that were lost for good, each with all data that only it had.
     pub losses: Vec<Loss>,
     /// Data centers that were given up; each is one of `losses` too.
@@ -111,6 +114,11 @@ pub enum What {
         call_count: usize,
         /// The vector in the token.
         past_vec: Vector,
+    },
+    /// The session continues above this vector, which its process has acknowledged.
+    Raised {
+        /// The vector.
+        floor: Vector,
     },
     /// After a loss was accepted, the session learned that one of its own earlier transactions had
     /// committed, and continues after it. Facts unknown about it when it ended stay unknown.

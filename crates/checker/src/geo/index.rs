@@ -125,7 +125,9 @@ impl<'r> Index<'r> {
                 What::Attach { answer: Attached::WithLoss { past_vec: left, .. }, .. } => {
                     past_vec = *left;
                 }
-                What::Join { past_vec: joined, .. } => past_vec.join(joined),
+                What::Join { past_vec: joined, .. } | What::Raised { floor: joined } => {
+                    past_vec.join(joined);
+                }
                 What::Learned { commit_vec, .. } => past_vec.join(commit_vec),
                 What::Barrier { .. } | What::Attach { .. } => {}
             }

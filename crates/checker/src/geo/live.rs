@@ -190,7 +190,7 @@ fn stuck(index: &Index<'_>) -> Vec<Problem> {
                 What::Attach { answer, .. } => {
                     *answer != Attached::Failed || !run.losses.is_empty()
                 }
-                What::Join { .. } | What::Learned { .. } => true,
+                What::Join { .. } | What::Raised { .. } | What::Learned { .. } => true,
             };
             if may_wait || run.end.at_us.saturating_sub(call.begin_us) <= STALL_US_MAX {
                 continue;

@@ -29,6 +29,7 @@ mod item;
 mod live;
 mod order;
 mod problem;
+mod process;
 mod registers;
 mod strong;
 mod uniform;

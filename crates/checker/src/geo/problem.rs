@@ -33,6 +33,9 @@ pub enum Promise {
     Liveness,
     /// Only one of several operations with one id counts, and none is accepted below a floor.
     OperationIds,
+    /// A transaction sees what was acknowledged to any session of its process, at its data center,
+    /// before it began.
+    ProcessOrder,
     /// One of two conflicting strong transactions has seen the other (UniStore §3).
     ConflictOrder,
     /// Strong transactions take effect in the order of their timestamps, which agrees with real
@@ -44,7 +47,7 @@ pub enum Promise {
 
 impl Promise {
     /// All promises, in the order in which they are checked.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Recording,
         Self::CausalOrder,
         Self::ReturnValues,
@@ -55,6 +58,7 @@ impl Promise {
         Self::Uniformity,
         Self::Liveness,
         Self::OperationIds,
+        Self::ProcessOrder,
         Self::ConflictOrder,
         Self::StrictSerializability,
         Self::Invariants,
@@ -73,6 +77,7 @@ impl Promise {
             Self::Uniformity => "uniformity",
             Self::Liveness => "liveness",
             Self::OperationIds => "operation-ids",
+            Self::ProcessOrder => "process-order",
             Self::ConflictOrder => "conflict-order",
             Self::StrictSerializability => "strict-serializability",
             Self::Invariants => "invariants",

@@ -163,7 +163,10 @@ impl<'i, 'r> Plain<'i, 'r> {
                         let key = self.tokens[&(*from, *call_count)];
                         self.step(current, Kind::Read, key);
                     }
-                    What::Attach { .. } | What::Barrier { .. } | What::Learned { .. } => {}
+                    What::Attach { .. }
+                    | What::Barrier { .. }
+                    | What::Raised { .. }
+                    | What::Learned { .. } => {}
                 }
             }
             self.hand_out(session.id, session.calls.len(), current);

@@ -13,7 +13,9 @@ mod commit;
 mod config;
 mod error;
 mod fenced;
+mod floor;
 mod read;
+mod running;
 mod strong;
 mod token;
 
@@ -24,22 +26,23 @@ use mingle_model::TransactionId;
 
 use crate::certify::{Access, GroupMessage};
 use crate::error::Refusal;
-use crate::key::Key;
 use crate::message::{Address, Envelope, Handout, Message, Missing};
-use crate::timestamp::{DcId, Now, PartitionId, Timestamp, Version};
+use crate::timestamp::{DcId, Now, PartitionId};
 use crate::types::item::ItemOp;
 use crate::types::{Op, State, Update};
 use crate::vector::Vector;
 
 pub use config::SessionConfig;
 pub use error::CallError;
+pub use floor::Floor;
 pub use token::Token;
 
 use attach::Attaching;
 use commit::Committing;
 use fenced::fenced;
 use read::Reading;
-use strong::{Certifying, Touched};
+use running::Running;
+use strong::Certifying;
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,33 +166,6 @@ pub struct Session {
     /// The join of its own commits that are no longer in `fresh`: they are uniform, or were too
     /// many.
     unnamed: Vector,
-}
-
-/// A transaction between its first operation and its commit.
-#[derive(Clone, Debug)]
-struct Running {
-    id: TransactionId,
-    begun_us: u64,
-    snapshot: Option<Vector>,
-    updates: Vec<Update>,
-    /// The items used so far, if it is strong.
-    strong: Option<Touched>,
-}
-
-impl Running {
-    /// Takes back the transaction's own pushes among these elements, and leaves the others. An own
-    /// element's version has the index of its push.
-    fn pull_own(&mut self, key: &Key, elements: &mut Vec<Version>) {
-        elements.retain(|element| {
-            let is_own = element.timestamp == Timestamp(u64::MAX);
-            let push = self.updates.get_mut(element.index as usize).filter(|push| push.key == *key);
-            match push {
-                Some(push) if is_own => push.op = Op::Nothing,
-                _ => {}
-            }
-            !is_own
-        });
-    }
 }
 
 /// A commit of this session that is not known to be uniform.

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use mingle_geo::certify::{CertifierConfig, GroupConfig};
-use mingle_geo::session::{CallError, SessionOutput};
+use mingle_geo::session::{CallError, Floor, SessionOutput};
 use mingle_geo::wire::{Hello, Parcel, VERSION, VERSIONS, take_parcels};
 use mingle_geo::{
     Address, Config, DcId, Event as Outcome, Key, PartitionId, Session, SessionConfig, Update,
@@ -106,6 +106,8 @@ pub struct Driver {
     process: u64,
     links: Links,
     clients: BTreeMap<u64, Client>,
+    /// What was acknowledged to clients.
+    floor: Floor,
     sessions: u64,
     tick_us: u64,
     notes: VecDeque<String>,
@@ -160,6 +162,7 @@ impl Driver {
             process,
             links,
             clients: BTreeMap::new(),
+            floor: Floor::default(),
             sessions: 0,
             tick_us: 0,
             notes: VecDeque::new(),
@@ -322,6 +325,7 @@ impl Driver {
             return;
         }
         let (session, mut outputs) = (&mut client.session, Vec::new());
+        session.start_above(&self.floor);
         let (begun, ends_now) = match call {
             Call::BeginStrong => (session.begin_strong(now), true),
             Call::Write(update) => (session.write(now, update), true),
@@ -364,8 +368,11 @@ impl Driver {
                     self.node.receive(parcel, &mut self.machine);
                 }
                 SessionOutput::Event(event) => {
-                    let client = self.clients.get_mut(&number);
-                    if let Some(caller) = client.and_then(|client| client.caller.take()) {
+                    let Some(client) = self.clients.get_mut(&number) else { continue };
+                    if let Outcome::Committed { commit_vec, .. } = &event {
+                        self.floor.raise(&client.session, commit_vec);
+                    }
+                    if let Some(caller) = client.caller.take() {
                         // The caller may have gone away.
                         let _ = caller.send(Answer::Outcome(event));
                     }

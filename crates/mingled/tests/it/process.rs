@@ -3,6 +3,7 @@
 mod faults;
 mod killed;
 mod places;
+mod pools;
 mod served;
 
 use std::collections::BTreeMap;

@@ -182,7 +182,7 @@ impl World<'_> {
         let attempt = self.clients[slot].attempt;
         let client = Client { attempt, ..self.make_client(slot, next, dc, acts) };
         let gone = std::mem::replace(&mut self.clients[slot], client);
-        self.recorder.session(gone.record);
+        self.record_session(slot, gone.record);
         self.clients[slot].due_us = now_us;
         self.think(slot);
     }
@@ -206,7 +206,7 @@ impl World<'_> {
         let at_us = self.now_us;
         client.record.calls.push(Call { begin_us: at_us, end_us: Some(at_us), what });
         let gone = std::mem::replace(&mut self.clients[slot], client);
-        self.recorder.session(gone.record);
+        self.record_session(slot, gone.record);
         self.reach.saw(Seen::Moved);
         self.think(slot);
     }
@@ -298,6 +298,7 @@ impl World<'_> {
 
     /// Makes a call on the session and handles its outputs.
     fn call(&mut self, slot: usize, call: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>)) {
+        self.start_above(slot);
         let client = &mut self.clients[slot];
         let id = client.id;
         let (mut out, now) = (Vec::new(), client.now(self.now_us));
@@ -308,7 +309,10 @@ impl World<'_> {
             }
             match output {
                 SessionOutput::Send(envelope) => self.send_from_client(slot, envelope),
-                SessionOutput::Event(event) => self.on_event(slot, event),
+                SessionOutput::Event(event) => {
+                    self.raise_floor(slot, &event);
+                    self.on_event(slot, event);
+                }
             }
         }
     }

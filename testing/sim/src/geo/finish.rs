@@ -212,8 +212,8 @@ impl World<'_> {
                 self.met.add(&replica.replica().counters());
             }
         }
-        for client in std::mem::take(&mut self.clients) {
-            self.recorder.session(client.record);
+        for (slot, client) in std::mem::take(&mut self.clients).into_iter().enumerate() {
+            self.record_session(slot, client.record);
         }
         if self.recorder.run.end.at_us == 0 {
             self.recorder.run.end.at_us = self.now_us;

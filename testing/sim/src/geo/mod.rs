@@ -30,6 +30,7 @@ mod live;
 mod lives;
 mod node;
 pub mod plan;
+mod pool;
 mod queue;
 mod reach;
 mod record;

@@ -46,6 +46,7 @@ seen! {
     FencedLater = "later incarnation of a data center fenced after it had come up",
     FencedLate = "fence with a late batch",
     FencedRefused = "fenced data center refused its clients",
+    FloorRaisedPast = "session raised to its process's floor",
     FencedStopped = "fenced data center was told and stopped",
     Held = "link held messages",
     IdRefused = "operation id below the floor refused",

@@ -8,7 +8,7 @@ use mingle_checker::geo::{
     Transaction, Vector, What,
 };
 use mingle_geo::members;
-use mingle_geo::session::Token;
+use mingle_geo::session::{Floor as ProcessFloor, Token};
 use mingle_geo::{
     Baseline, DcId, Key, Kind, Outcome, PartitionId, Record, Replica, Session, State, Timestamp,
 };
@@ -162,6 +162,11 @@ impl Recorder {
     /// Converts a vector of a session to the checkers' form.
     pub fn of_session(&self, vector: &mingle_geo::Vector, session: &Session) -> Vector {
         self.columns.vector(vector, session.token().epoch, None)
+    }
+
+    /// Converts what a process has acknowledged.
+    pub fn of_floor(&self, floor: &ProcessFloor) -> Vector {
+        self.columns.vector(&floor.vector(), floor.epoch(), None)
     }
 
     /// Converts the past of a token. After a join of tokens of several epochs, an entry may belong

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mingle_checker::geo::{FaultKind, Item};
 use mingle_geo::flaw::Flaw;
 use mingle_geo::message::RaiseFloor;
+use mingle_geo::session::Floor;
 use mingle_geo::wire::{VERSION, put_parcel, take_parcels};
 use mingle_geo::{Address, DcId, Message, PartitionId, Record};
 use mingle_geo_node::{Node as Process, Outgoing, take_entry};
@@ -85,6 +86,8 @@ pub(super) struct World<'a> {
     pub random: Random,
     pub nodes: Vec<Node>,
     pub clients: Vec<Client>,
+    /// For each process and data center, as recorded: what it has acknowledged.
+    pub floors: BTreeMap<(u64, u8), Floor>,
     pub links: Links,
     pub recorder: Recorder,
     pub reach: Reach,
@@ -139,6 +142,7 @@ impl<'a> World<'a> {
             links: Links::new(nodes.len(), setup.clients, &setup.network),
             nodes,
             clients: Vec::new(),
+            floors: BTreeMap::new(),
             recorder: Recorder::new(setup, &plan.schedule),
             reach: Reach::default(),
             lost: 0,

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use mingle_geo::Address;
 use mingle_geo::message::Message;
+use mingle_geo::session::Floor;
+use mingle_geo::{Address, DcId};
 
 use super::Inner;
 
@@ -21,6 +22,11 @@ impl Inner {
         self.next += 1;
         self.clients.insert(self.next, Mailbox::default());
         self.next
+    }
+
+    /// Returns what was acknowledged at an incarnation of a data center.
+    pub fn floor(&mut self, dc: DcId, incarnation: u32) -> &mut Floor {
+        self.floors.entry((dc, incarnation)).or_default()
     }
 
     /// Removes a client.

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use mingle_geo::members::Membership;
 use mingle_geo::message::Message;
+use mingle_geo::session::Floor;
 use mingle_geo::{
     Address, Alarm, DcId, Envelope, Input, Members, Now, Output, PartitionId, Persist, Record,
 };
@@ -70,6 +71,8 @@ pub struct Inner {
     /// Inputs that arrive now.
     local: VecDeque<(DcId, PartitionId, Input)>,
     clients: BTreeMap<u64, Mailbox>,
+    /// What was acknowledged at each incarnation of a data center.
+    floors: BTreeMap<(DcId, u32), Floor>,
     /// Numbers messages and clients.
     next: u64,
     tick_at: Duration,
@@ -200,6 +203,7 @@ impl Inner {
             lines: Lines::default(),
             local: VecDeque::new(),
             clients: BTreeMap::new(),
+            floors: BTreeMap::new(),
             next: 0,
             tick_at: world.elapsed(),
             tick: Duration::from_millis(tick),
