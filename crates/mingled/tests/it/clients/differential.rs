@@ -144,7 +144,7 @@ fn same(command: &str, own: &OwnedFrame, other: &OwnedFrame) -> bool {
             own == other || own.split(' ').next() == other.split(' ').next() && says_more(own)
         }
         // The clocks of both servers are read at different times.
-        (Frame::Integer(own), Frame::Integer(other)) if command == "TTL" => {
+        (Frame::Integer(own), Frame::Integer(other)) if matches!(command, "TTL" | "EXPIRETIME") => {
             (own - other).abs() <= 1
         }
         (Frame::Array(_), Frame::Array(_)) if UNORDERED.contains(&command) => {
@@ -211,18 +211,20 @@ fn difference(
 }
 
 /// Removes commands as long as there is a difference.
-fn shrink(mut commands: Vec<Command>, client: &str, own: SocketAddr, other: SocketAddr) -> String {
+fn shrink(
+    mut commands: Vec<Command>,
+    first: (usize, String),
+    client: &str,
+    [own, other]: [SocketAddr; 2],
+) -> String {
     let mut attempt = 0;
     let mut differs = |commands: &[Command]| {
         attempt += 1;
         let client = format!("{client}{attempt}-");
         difference(commands, &client, &mut Raw::connect(own), &mut Raw::connect(other))
     };
-    let mut shown = String::from("it happens only sometimes");
-    if let Some((place, text)) = differs(&commands) {
-        commands.truncate(place + 1);
-        shown = text;
-    }
+    let (place, mut shown) = first;
+    commands.truncate(place + 1);
     let mut place = commands.len().saturating_sub(1);
     while place > 0 {
         place -= 1;
@@ -259,10 +261,8 @@ fn random_commands_have_the_replies_of_redis() {
                 let (mut here, mut there) = (Raw::connect(own), Raw::connect(other));
                 let found = difference(&sequence, &client, &mut here, &mut there);
                 commands.fetch_add(sequence.len(), Ordering::Relaxed);
-                if found.is_none() || is_over.swap(true, Ordering::Relaxed) {
-                    return None;
-                }
-                Some(shrink(sequence, &client, own, other))
+                let first = found.filter(|_| !is_over.swap(true, Ordering::Relaxed))?;
+                Some(shrink(sequence, first, &client, [own, other]))
             })
         });
         let clients: Vec<_> = clients.collect();
