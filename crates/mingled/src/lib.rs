@@ -6,15 +6,21 @@
 //!
 //! - [`FileJournal`] is the journal in a folder, which never makes its caller wait for the disk.
 //! - [`process`] runs all partitions of a data center, connects it with the others, and has sessions.
+//! - [`resp`] is Redis's protocol, [`commands`] its commands on items, both without I/O.
+//! - [`server`] runs them for clients.
 
+pub mod commands;
 mod files;
 mod journal;
 pub mod process;
+pub mod resp;
+pub mod server;
 
 pub use journal::{FileJournal, JournalSettings, OpenError, Report, Restored};
 
 /// Returns a random number, new at each call and in each process.
-fn random() -> u64 {
+#[doc(hidden)]
+pub fn random() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     // The standard library draws the keys of each hasher from the operating system's randomness and a
     // counter.

@@ -27,14 +27,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use mingle_geo::certify::Conflicts;
-use mingle_geo::{Config, DcId};
+use mingle_geo::{Config, DcId, Key, PartitionId};
 use mingle_geo_node::folder::{Fault, SEGMENT_BYTES};
 use mingle_geo_node::{Limits, OpenError as NodeError, Outdated, link};
 
 use super::journal::OpenError;
 use driver::{Driver, Event};
 
-pub use session::{CommitError, Committed, Session, SessionError};
+pub use session::{CommitError, Committed, Found, Session, SessionError};
 
 /// The settings of a process.
 #[derive(Clone, Debug)]
@@ -215,6 +215,30 @@ impl Process {
         let (answer, answers) = channel();
         self.events.send(Event::Status(answer)).ok()?;
         answers.recv().ok()
+    }
+
+    /// Returns the keys of items of a partition that follow `after`, in their order; `None` begins. The
+    /// answer has at most `count` keys, and an empty one is the last. Items that do not exist any more
+    /// may be among them.
+    ///
+    /// # Errors
+    ///
+    /// If the process has stopped.
+    pub fn keys(
+        &self,
+        partition: PartitionId,
+        after: Option<Key>,
+        count: usize,
+    ) -> Result<Vec<Key>, SessionError> {
+        let (answer, answers) = channel();
+        let names = driver::Names { partition, after, count };
+        self.events.send(Event::Names(names, answer)).map_err(|_| SessionError::Stopped)?;
+        answers.recv().map_err(|_| SessionError::Stopped)
+    }
+
+    /// True if the process has stopped by itself. [`stop`](Self::stop) returns the reason.
+    pub fn has_stopped(&self) -> bool {
+        self.driver.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Stops the process. Records that are not safe are synced first.

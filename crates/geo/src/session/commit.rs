@@ -49,6 +49,11 @@ impl Session {
         }
     }
 
+    /// Returns the snapshot of the running transaction; `None` if it has not read.
+    pub fn snapshot(&self) -> Option<Vector> {
+        self.running.as_ref().and_then(|running| running.snapshot)
+    }
+
     /// Commits the running transaction. The result is [`Event::Committed`], [`Event::Aborted`] or
     /// [`Event::Unknown`].
     ///

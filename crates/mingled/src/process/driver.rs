@@ -5,6 +5,7 @@ mod links;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use mingle_geo::certify::{CertifierConfig, GroupConfig};
 use mingle_geo::session::{CallError, Floor, SessionOutput};
 use mingle_geo::wire::{Hello, Parcel, VERSION, VERSIONS, take_parcels};
 use mingle_geo::{
-    Address, Config, DcId, Event as Outcome, Key, PartitionId, Session, SessionConfig, Update,
+    Address, Config, DcId, Event as Outcome, Key, Now, PartitionId, Session, SessionConfig, State,
+    Update, Vector,
 };
 use mingle_geo_node::folder::Fault;
 use mingle_geo_node::segment::Identity;
@@ -55,10 +57,22 @@ pub enum Event {
     Call(u64, Call, Sender<Answer>),
     /// A session is closed.
     Closed(u64),
+    /// The names of items of a partition are asked for.
+    Names(Names, Sender<Vec<Key>>),
     /// The state of the process is asked for.
     Status(Sender<Status>),
     /// The process is to stop.
     Stop,
+}
+
+/// A question for names of items.
+#[derive(Debug)]
+pub struct Names {
+    pub partition: PartitionId,
+    /// The last name of the answer before; `None` to begin.
+    pub after: Option<Key>,
+    /// The maximum number of names.
+    pub count: usize,
 }
 
 /// A call of a session.
@@ -66,10 +80,15 @@ pub enum Event {
 pub enum Call {
     BeginStrong,
     Read(Vec<Key>),
-    Write(Update),
+    /// Reads, and then gives up the transaction, which has written nothing.
+    ReadOnce(Vec<Key>),
+    Write(Vec<Update>),
     Rollback,
-    Commit,
+    /// Adds writes, and commits.
+    Commit(Vec<Update>),
     Ask,
+    /// Goes on without the answer to a commit.
+    Leave,
     Barrier,
 }
 
@@ -82,7 +101,9 @@ pub enum Answer {
     Misfit(CallError),
     /// The process may not serve.
     Suspended(String),
-    /// The result of the call.
+    /// The states that a read found, and their snapshot.
+    Read(Vec<Arc<State>>, Vector),
+    /// The result of another call.
     Outcome(Outcome),
 }
 
@@ -91,6 +112,60 @@ pub enum Answer {
 struct Client {
     session: Session,
     caller: Option<Sender<Answer>>,
+    /// True if the transaction ends with the running read.
+    reads_once: bool,
+}
+
+impl Client {
+    fn new(config: SessionConfig) -> Self {
+        Self { session: Session::new(config), caller: None, reads_once: false }
+    }
+
+    /// Begins a call; returns true if it has ended, too.
+    fn begin(
+        &mut self,
+        now: Now,
+        call: Call,
+        outputs: &mut Vec<SessionOutput>,
+    ) -> Result<bool, CallError> {
+        let session = &mut self.session;
+        self.reads_once = matches!(call, Call::ReadOnce(_));
+        match call {
+            Call::BeginStrong => session.begin_strong(now).map(|()| true),
+            Call::Write(updates) => write(session, now, updates).map(|()| true),
+            Call::Rollback => {
+                session.rollback();
+                Ok(true)
+            }
+            Call::Leave => {
+                session.leave_unanswered();
+                Ok(true)
+            }
+            Call::Read(keys) | Call::ReadOnce(keys) => {
+                session.read(now, keys, outputs).map(|()| false)
+            }
+            Call::Commit(updates) => {
+                write(session, now, updates)?;
+                session.commit(now, outputs).map(|()| false)
+            }
+            Call::Ask => session.ask(now, outputs).map(|()| false),
+            Call::Barrier => session.barrier(now, outputs).map(|()| false),
+        }
+    }
+
+    /// Returns the answer that an event is to the caller.
+    fn answer(&mut self, event: Outcome) -> Answer {
+        let Outcome::Read(states) = event else { return Answer::Outcome(event) };
+        let snapshot = self.session.snapshot().unwrap_or(Vector::ZERO);
+        if std::mem::take(&mut self.reads_once) {
+            self.session.rollback();
+        }
+        Answer::Read(states, snapshot)
+    }
+}
+
+fn write(session: &mut Session, now: Now, updates: Vec<Update>) -> Result<(), CallError> {
+    updates.into_iter().try_for_each(|update| session.write(now, update))
 }
 
 /// The driver.
@@ -216,6 +291,10 @@ impl Driver {
             Event::Open(answer) => self.open(&answer),
             Event::Call(number, call, caller) => self.call(number, call, caller),
             Event::Closed(number) => _ = self.clients.remove(&number),
+            Event::Names(names, answer) => {
+                // The caller may have gone away.
+                let _ = answer.send(self.names(&names));
+            }
             Event::Status(answer) => {
                 // The caller may have gone away.
                 let _ = answer.send(self.status());
@@ -225,6 +304,16 @@ impl Driver {
                 self.stopped = Some(Stopped::Asked);
             }
         }
+    }
+
+    fn names(&self, Names { partition, after, count }: &Names) -> Vec<Key> {
+        let Some(replica) = self.node.replica(*partition) else { return Vec::new() };
+        let core = replica.replica();
+        let names: Box<dyn Iterator<Item = &Key>> = match after {
+            Some(after) => Box::new(core.keys_from(after).filter(move |key| *key != after)),
+            None => Box::new(core.keys()),
+        };
+        names.take(*count).cloned().collect()
     }
 
     fn status(&self) -> Status {
@@ -308,7 +397,7 @@ impl Driver {
         let Settings { dc, incarnation, partition_count, .. } = self.settings;
         let config = SessionConfig { incarnation, ..SessionConfig::new(id, dc, partition_count) };
         if answer.send(number).is_ok() {
-            self.clients.insert(number, Client { session: Session::new(config), caller: None });
+            self.clients.insert(number, Client::new(config));
         }
     }
 
@@ -324,25 +413,13 @@ impl Driver {
             let _ = caller.send(Answer::Suspended(why));
             return;
         }
-        let (session, mut outputs) = (&mut client.session, Vec::new());
-        session.start_above(&self.floor);
-        let (begun, ends_now) = match call {
-            Call::BeginStrong => (session.begin_strong(now), true),
-            Call::Write(update) => (session.write(now, update), true),
-            Call::Rollback => {
-                session.rollback();
-                (Ok(()), true)
-            }
-            Call::Read(keys) => (session.read(now, keys, &mut outputs), false),
-            Call::Commit => (session.commit(now, &mut outputs), false),
-            Call::Ask => (session.ask(now, &mut outputs), false),
-            Call::Barrier => (session.barrier(now, &mut outputs), false),
-        };
+        let mut outputs = Vec::new();
+        client.session.start_above(&self.floor);
         // A caller that went away is no fault of the session.
-        match begun {
+        match client.begin(now, call, &mut outputs) {
             Err(why) => _ = caller.send(Answer::Misfit(why)),
-            Ok(()) if ends_now => _ = caller.send(Answer::Done),
-            Ok(()) => client.caller = Some(caller),
+            Ok(true) => _ = caller.send(Answer::Done),
+            Ok(false) => client.caller = Some(caller),
         }
         self.perform(number, outputs);
     }
@@ -350,7 +427,7 @@ impl Driver {
     fn on_session(
         &mut self,
         number: u64,
-        work: impl FnOnce(&mut Session, mingle_geo::Now, &mut Vec<SessionOutput>),
+        work: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>),
     ) {
         let now = self.machine.now();
         let Some(client) = self.clients.get_mut(&number) else { return };
@@ -374,7 +451,7 @@ impl Driver {
                     }
                     if let Some(caller) = client.caller.take() {
                         // The caller may have gone away.
-                        let _ = caller.send(Answer::Outcome(event));
+                        let _ = caller.send(client.answer(event));
                     }
                 }
             }

@@ -29,6 +29,15 @@ pub struct Committed {
     pub commit_vec: Vector,
 }
 
+/// The result of a read.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The states of the items, in the requested order.
+    pub states: Vec<Arc<State>>,
+    /// The snapshot of the transaction.
+    pub snapshot: Vector,
+}
+
 /// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionError {
@@ -103,10 +112,26 @@ impl Session {
     ///
     /// If the call does not fit, or the data center refuses it.
     pub fn read(&self, keys: Vec<Key>) -> Result<Vec<Arc<State>>, SessionError> {
-        match self.call(Call::Read(keys))? {
-            Answer::Outcome(Outcome::Read(states)) => Ok(states),
-            other => Err(failed(other)),
-        }
+        self.found(Call::Read(keys)).map(|found| found.states)
+    }
+
+    /// Reads items, in the requested order, and returns their snapshot too.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    pub fn find(&self, keys: Vec<Key>) -> Result<Found, SessionError> {
+        self.found(Call::Read(keys))
+    }
+
+    /// Reads items in a transaction that ends with this call. No transaction that has written may
+    /// run: its writes would be given up.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    pub fn find_once(&self, keys: Vec<Key>) -> Result<Found, SessionError> {
+        self.found(Call::ReadOnce(keys))
     }
 
     /// Adds a write to the transaction. It leaves this session at the commit.
@@ -115,7 +140,16 @@ impl Session {
     ///
     /// If the operation does not fit the key, or the call does not fit.
     pub fn write(&self, key: Key, op: Op) -> Result<(), SessionError> {
-        self.done(Call::Write(Update { key, op, id: None }))
+        self.write_all(vec![Update { key, op, id: None }])
+    }
+
+    /// Adds writes to the transaction.
+    ///
+    /// # Errors
+    ///
+    /// As for [`write`](Self::write).
+    pub fn write_all(&self, updates: Vec<Update>) -> Result<(), SessionError> {
+        self.done(Call::Write(updates))
     }
 
     /// Gives up the transaction.
@@ -134,7 +168,16 @@ impl Session {
     ///
     /// If it is aborted, or its outcome is unknown.
     pub fn commit(&self) -> Result<Committed, CommitError> {
-        self.committed(Call::Commit)
+        self.committed(Call::Commit(Vec::new()))
+    }
+
+    /// Adds writes to the transaction, and commits it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`commit`](Self::commit).
+    pub fn commit_with(&self, updates: Vec<Update>) -> Result<Committed, CommitError> {
+        self.committed(Call::Commit(updates))
     }
 
     /// Asks for the outcome of the commit that has no answer.
@@ -146,6 +189,15 @@ impl Session {
         self.committed(Call::Ask)
     }
 
+    /// Continues without the outcome of the commit that has no answer, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the process has stopped.
+    pub fn leave_unanswered(&self) -> Result<(), SessionError> {
+        self.done(Call::Leave)
+    }
+
     /// Waits until all that the session read or wrote survives the loss of `f` data centers.
     ///
     /// # Errors
@@ -154,6 +206,13 @@ impl Session {
     pub fn barrier(&self) -> Result<(), SessionError> {
         match self.call(Call::Barrier)? {
             Answer::Done | Answer::Outcome(Outcome::Uniform) => Ok(()),
+            other => Err(failed(other)),
+        }
+    }
+
+    fn found(&self, call: Call) -> Result<Found, SessionError> {
+        match self.call(call)? {
+            Answer::Read(states, snapshot) => Ok(Found { states, snapshot }),
             other => Err(failed(other)),
         }
     }
@@ -203,6 +262,6 @@ fn failed(answer: Answer) -> SessionError {
         Answer::Suspended(why) => SessionError::Suspended(why),
         Answer::Outcome(Outcome::Failed(refusal)) => SessionError::Refused(refusal),
         // An answer to another call: no session gives one, since each has one call at a time.
-        Answer::Done | Answer::Outcome(_) => SessionError::Call(CallError::Busy),
+        Answer::Done | Answer::Read(..) | Answer::Outcome(_) => SessionError::Call(CallError::Busy),
     }
 }

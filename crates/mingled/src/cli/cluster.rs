@@ -1,0 +1,143 @@
+//! Several data centers on this machine.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::serve::{known_cluster, new_cluster};
+use super::signals::Signals;
+use super::{Cluster, Shape};
+
+/// The interval at which the end of a data center is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The time in which a data center must stop.
+const STOP: Duration = Duration::from_secs(10);
+
+/// The data centers, which are stopped with this value. If this process is killed, they end with their
+/// standard input.
+struct Children(Vec<(u8, Child)>);
+
+/// Runs the data centers until a signal comes, or one of them ends.
+pub fn run(of: &Cluster) -> Result<(), String> {
+    let mut signals = Signals::catch()?;
+    let first = of.dir.join("d0");
+    let cluster = known_cluster(&first)?.unwrap_or_else(new_cluster);
+    let peers = free_addresses(of.dcs)?;
+    let mut children = Children(Vec::new());
+    for dc in 0..of.dcs {
+        let address = children.start(of, dc, cluster, &peers)?;
+        let port = address.rsplit(':').next().unwrap_or_default();
+        println!("d{dc} listens on {address}; try: redis-cli -p {port} datacenters");
+    }
+    println!("{} data centers run; Ctrl-C stops them", of.dcs);
+    while !signals.wait(LOOK) {
+        children.check()?;
+    }
+    children.stop()
+}
+
+/// Returns free addresses for the connections between data centers.
+fn free_addresses(count: u8) -> Result<Vec<SocketAddr>, String> {
+    let fault = |error: std::io::Error| format!("no free port on 127.0.0.1: {error}");
+    let listeners: Result<Vec<TcpListener>, _> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+    let listeners = listeners.map_err(fault)?;
+    listeners.iter().map(|listener| listener.local_addr().map_err(fault)).collect()
+}
+
+impl Children {
+    /// Starts a data center, and returns its address for clients.
+    fn start(
+        &mut self,
+        of: &Cluster,
+        dc: u8,
+        cluster: u128,
+        peers: &[SocketAddr],
+    ) -> Result<String, String> {
+        let fault = |error: std::io::Error| format!("data center d{dc} cannot be started: {error}");
+        let port = if of.port == 0 { 0 } else { of.port.saturating_add(dc.into()) };
+        let peers: Vec<String> = peers.iter().map(ToString::to_string).collect();
+        let Shape { partitions, strong_only, clients_max } = &of.shape;
+        let mut command = Command::new(std::env::current_exe().map_err(fault)?);
+        command
+            .args([
+                "serve",
+                "--ends-with-input",
+                "--dc",
+                &dc.to_string(),
+                "--listen",
+                &format!("127.0.0.1:{port}"),
+            ])
+            .args(["--peers", &peers.join(","), "--cluster", &format!("{cluster:032x}")])
+            .args(["--partitions", &partitions.to_string()])
+            .args(["--clients-max", &clients_max.to_string()])
+            .arg("--dir")
+            .arg(of.dir.join(format!("d{dc}")));
+        for prefix in strong_only {
+            command.arg(format!("--strong-only={prefix}"));
+        }
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(fault)?;
+        self.0.push((dc, child));
+        let Some((_, child)) = self.0.last_mut() else { return Err("no child".into()) };
+        let mut line = String::new();
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).read_line(&mut line).map_err(fault)?;
+        }
+        let address = line.strip_prefix("listening on ").and_then(|line| line.split(',').next());
+        let ended = || format!("data center d{dc} ended at its start; its error is above");
+        address.map(str::to_owned).ok_or_else(ended)
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        for (dc, child) in &mut self.0 {
+            if let Ok(Some(status)) = child.try_wait() {
+                return Err(format!("data center d{dc} ended: {status}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops all data centers, and waits for them.
+    fn stop(&mut self) -> Result<(), String> {
+        for (_, child) in &mut self.0 {
+            terminate(child);
+        }
+        let until = Instant::now() + STOP;
+        let mut late = Vec::new();
+        for (dc, mut child) in self.0.drain(..) {
+            loop {
+                match child.try_wait() {
+                    Ok(None) if Instant::now() < until => std::thread::sleep(LOOK / 10),
+                    Ok(None) => {
+                        late.push(format!("d{dc}"));
+                        // It may have ended meanwhile.
+                        let _ = child.kill();
+                        let _ = child.wait();
+                        break;
+                    }
+                    _ => break,
+                }
+            }
+        }
+        if late.is_empty() {
+            return Ok(());
+        }
+        Err(format!("killed after {} s without an end: {}", STOP.as_secs(), late.join(", ")))
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        // After an error, which is reported.
+        let _ = self.stop();
+    }
+}
+
+/// Asks a process to stop.
+fn terminate(child: &mut Child) {
+    let pid = rustix::process::Pid::from_child(child);
+    // It may have ended already.
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+}

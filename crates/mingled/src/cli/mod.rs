@@ -1,0 +1,110 @@
+//! The arguments of the command, and its parts.
+
+mod cluster;
+mod serve;
+mod signals;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The address for clients.
+const LISTEN: &str = "127.0.0.1:6399";
+
+/// A data center of Mingle's geo-replicated store, for clients of Redis.
+///
+/// Without a task it is a single durable data center: `redis-cli -p 6399` talks to it.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    task: Option<Task>,
+    #[command(flatten)]
+    single: Single,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run several data centers on this machine, each a process of its own.
+    Cluster(Cluster),
+    /// Run one data center of several.
+    Serve(Serve),
+}
+
+/// A single data center.
+#[derive(Debug, Args)]
+struct Single {
+    /// Folder of the data; it is created if it is missing.
+    #[arg(long, value_name = "FOLDER", default_value = "mingled-data")]
+    dir: PathBuf,
+    /// Address for clients. There are no passwords, so only loopback is accepted.
+    #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
+    listen: SocketAddr,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// The settings that all data centers share.
+#[derive(Clone, Debug, Args)]
+struct Shape {
+    /// Number of partitions. It is fixed by the first start.
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    partitions: u16,
+    /// Writes of keys that begin with this text are strong; may be repeated.
+    #[arg(long, value_name = "PREFIX")]
+    strong_only: Vec<String>,
+    /// Maximum number of clients.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
+    clients_max: usize,
+}
+
+/// Several data centers on this machine.
+#[derive(Debug, Args)]
+struct Cluster {
+    /// Number of data centers.
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
+    dcs: u8,
+    /// Folder of the data; it is created if it is missing.
+    #[arg(long, value_name = "FOLDER", default_value = "mingled-cluster")]
+    dir: PathBuf,
+    /// Port for clients of the first data center; the others have the next ones. 0 takes free ports.
+    #[arg(long, value_name = "PORT", default_value_t = 6400)]
+    port: u16,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// One data center of several.
+#[derive(Debug, Args)]
+struct Serve {
+    /// Folder of the data; it is created if it is missing.
+    #[arg(long, value_name = "FOLDER")]
+    dir: PathBuf,
+    /// Address for clients. There are no passwords, so only loopback is accepted.
+    #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
+    listen: SocketAddr,
+    /// Number of this data center, from 0.
+    #[arg(long, value_name = "NUMBER")]
+    dc: u8,
+    /// Addresses for the other data centers, of all of them in their order.
+    #[arg(long, value_name = "ADDRESS", required = true, num_args = 1.., value_delimiter = ',')]
+    peers: Vec<SocketAddr>,
+    /// The cluster's number, which all data centers have: up to 32 hexadecimal digits.
+    #[arg(long, value_name = "NUMBER")]
+    cluster: String,
+    /// End at the end of the standard input.
+    #[arg(long, hide = true)]
+    ends_with_input: bool,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// Runs the command.
+pub fn run(arguments: Arguments) -> Result<(), String> {
+    match arguments.task {
+        None => serve::single(&arguments.single),
+        Some(Task::Serve(of)) => serve::serve(&of),
+        Some(Task::Cluster(of)) => cluster::run(&of),
+    }
+}

@@ -1,0 +1,113 @@
+//! Patterns of names.
+
+/// True if a name matches a pattern: `*` stands for any bytes, `?` for one, `[a-c]` and `[^ab]` for
+/// one of a class, and `\` takes the next byte literally.
+///
+/// # Examples
+///
+/// ```
+/// use mingled::commands::matches;
+///
+/// assert!(matches(b"h[a-e]l*o", b"hello"));
+/// assert!(!matches(b"h?llo", b"heello"));
+/// ```
+pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut pattern, mut name) = (pattern, name);
+    // The last `*`, and the name where it was tried; a later `*` makes an earlier one final.
+    let mut star: Option<(&[u8], &[u8])> = None;
+    loop {
+        if let [b'*', rest @ ..] = pattern {
+            star = Some((rest, name));
+            pattern = rest;
+            continue;
+        }
+        if pattern.is_empty() && name.is_empty() {
+            return true;
+        }
+        match name.split_first().zip(one(pattern, name.first().copied())) {
+            Some(((_, after), rest)) => (pattern, name) = (rest, after),
+            None => match star {
+                Some((rest, [_, after @ ..])) => {
+                    star = Some((rest, after));
+                    (pattern, name) = (rest, after);
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+/// Returns the rest of a pattern whose beginning matches this byte.
+fn one(pattern: &[u8], byte: Option<u8>) -> Option<&[u8]> {
+    let byte = byte?;
+    match pattern {
+        [] => None,
+        [b'?', rest @ ..] => Some(rest),
+        [b'[', rest @ ..] => class(rest, byte),
+        [b'\\', literal, rest @ ..] => (*literal == byte).then_some(rest),
+        [literal, rest @ ..] => (*literal == byte).then_some(rest),
+    }
+}
+
+fn class(pattern: &[u8], byte: u8) -> Option<&[u8]> {
+    let (is_negated, mut rest) = match pattern {
+        [b'^', rest @ ..] => (true, rest),
+        _ => (false, pattern),
+    };
+    let mut is_in = false;
+    loop {
+        rest = match rest {
+            // An open class ends with the pattern.
+            [] => break,
+            [b']', after @ ..] => {
+                rest = after;
+                break;
+            }
+            [b'\\', literal, after @ ..] => {
+                is_in |= *literal == byte;
+                after
+            }
+            [low, b'-', high, after @ ..] => {
+                is_in |= (*low.min(high)..=*low.max(high)).contains(&byte);
+                after
+            }
+            [literal, after @ ..] => {
+                is_in |= *literal == byte;
+                after
+            }
+        };
+    }
+    (is_in != is_negated).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_documented() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a*c", "abbc", true),
+            ("a*c*e", "abcde", true),
+            ("a*c", "ab", false),
+            ("h?llo", "hallo", true),
+            ("h[ae]llo", "hillo", false),
+            ("h[^e]llo", "hello", false),
+            ("h[^e]llo", "hallo", true),
+            ("h[a-b]llo", "hbllo", true),
+            ("h[b-a]llo", "hbllo", true),
+            ("a\\*b", "a*b", true),
+            ("a\\*b", "axb", false),
+            ("[\\]]", "]", true),
+            ("[a", "a", true),
+            ("a\\", "a\\", true),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+        let (pattern, name) = ("a*".repeat(30) + "b", "a".repeat(5_000));
+        assert!(!matches(pattern.as_bytes(), name.as_bytes()), "and it takes no exponential time");
+    }
+}

@@ -1,0 +1,172 @@
+//! The thread of a connection.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::client::Client;
+use super::{Described, Shared};
+use crate::resp::{Decoder, Protocol, Reply};
+
+/// The number of bytes of replies after which they are sent even if more requests are here.
+const REPLY_BYTES: usize = 64 << 10;
+
+/// The number of bytes of one read.
+const READ_BYTES: usize = 16 << 10;
+
+/// The time in which a client may take an error before its connection is closed.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// Serves a connection until its end.
+pub fn serve(shared: &Arc<Shared>, described: &Arc<Mutex<Described>>, stream: TcpStream) {
+    let mut connection = Connection {
+        decoder: Decoder::new(shared.settings.limits),
+        client: Client::new(shared, described),
+        shared,
+        stream,
+        out: Vec::new(),
+        began: None,
+    };
+    // A connection that fails is closed; its client sees that.
+    let _ = connection.run();
+}
+
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        // The table of connections has the stream, too. The client may have closed it.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+struct Connection<'a> {
+    shared: &'a Arc<Shared>,
+    stream: TcpStream,
+    decoder: Decoder,
+    client: Client,
+    out: Vec<u8>,
+    /// The time at which the request that is not complete began.
+    began: Option<Instant>,
+}
+
+/// A reason to close a connection.
+enum End {
+    /// The client has closed it.
+    Closed,
+    /// The client gets this error first.
+    Error(String),
+}
+
+impl Connection<'_> {
+    fn run(&mut self) -> io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        self.stream.set_write_timeout(Some(self.shared.settings.write))?;
+        loop {
+            if !self.requests()? {
+                return self.linger();
+            }
+            self.flush()?;
+            match self.receive() {
+                Ok(()) => {}
+                Err(End::Closed) => return Ok(()),
+                Err(End::Error(text)) => {
+                    self.put(&Reply::Error(text));
+                    return self.linger();
+                }
+            }
+        }
+    }
+
+    /// Runs the requests that are complete; returns false if the connection is to be closed.
+    fn requests(&mut self) -> io::Result<bool> {
+        loop {
+            match self.decoder.next_request() {
+                Ok(None) => return Ok(true),
+                Ok(Some(request)) => {
+                    self.began = None;
+                    let reply = self.client.run(request);
+                    // The reply to HELLO is in the version that it chooses.
+                    self.put(&reply);
+                    if self.client.is_closing {
+                        return Ok(false);
+                    }
+                }
+                Err(error) => {
+                    self.client.refused();
+                    self.put(&Reply::Error(format!("ERR {error}")));
+                    if error.is_fatal() {
+                        return Ok(false);
+                    }
+                }
+            }
+            if self.out.len() >= REPLY_BYTES {
+                self.flush()?;
+            }
+        }
+    }
+
+    fn put(&mut self, reply: &Reply) {
+        let protocol: Protocol = self.client.protocol;
+        reply.put(protocol, &mut self.out);
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.out.is_empty() {
+            self.stream.write_all(&self.out)?;
+            self.out.clear();
+            self.out.shrink_to(REPLY_BYTES);
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes.
+    fn receive(&mut self) -> Result<(), End> {
+        let settings = &self.shared.settings;
+        let mut buffer = [0; READ_BYTES];
+        let is_within = self.decoder.is_within_request();
+        let patience = if is_within {
+            let began = *self.began.get_or_insert_with(Instant::now);
+            let left = settings.request.checked_sub(began.elapsed());
+            Some(left.filter(|left| !left.is_zero()).ok_or_else(|| self.unfinished())?)
+        } else {
+            self.began = None;
+            settings.idle
+        };
+        self.stream.set_read_timeout(patience).map_err(|_| End::Closed)?;
+        match self.stream.read(&mut buffer) {
+            Ok(0) => Err(End::Closed),
+            Ok(count) => {
+                self.decoder.feed(&buffer[..count]);
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(if is_within { self.unfinished() } else { self.silent() })
+            }
+            Err(_) => Err(End::Closed),
+        }
+    }
+
+    fn unfinished(&self) -> End {
+        let most = self.shared.settings.request.as_millis();
+        End::Error(format!(
+            "ERR the request is not complete after {most} ms, so the connection is closed"
+        ))
+    }
+
+    fn silent(&self) -> End {
+        let most = self.shared.settings.idle.unwrap_or_default().as_millis();
+        End::Error(format!("ERR no request came for {most} ms, so the connection is closed"))
+    }
+
+    /// Sends the last replies. The client is given time to take them: a connection that is closed with
+    /// unread requests would discard them.
+    fn linger(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.stream.shutdown(Shutdown::Write)?;
+        self.stream.set_read_timeout(Some(LINGER))?;
+        let (mut buffer, until) = ([0; READ_BYTES], Instant::now() + LINGER);
+        while Instant::now() < until && self.stream.read(&mut buffer)? > 0 {}
+        Ok(())
+    }
+}
