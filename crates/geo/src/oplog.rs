@@ -281,7 +281,7 @@ impl OpLog {
         }
         let floor = snapshot;
         let none = Self::default();
-        *self = Self { items, keys, remembering, due, horizon_us, floor, planted, ..none };
+        *self = Self { items, keys, floor, remembering, horizon_us, due, planted, ..none };
         for transaction in kept.values() {
             self.append(transaction);
         }

@@ -159,15 +159,6 @@ impl ItemOp {
     fn is_placed(&self) -> bool {
         self.cell().is_some() || matches!(self, Self::Insert(_) | Self::Push(..))
     }
-
-    /// Returns its fact about the item's deadline.
-    fn fact(&self) -> Option<Option<u64>> {
-        match self {
-            Self::Set(_) | Self::Delete => Some(None),
-            Self::Expire(deadline_us) => Some(*deadline_us),
-            _ => None,
-        }
-    }
 }
 
 /// Returns the content that these operations have, in the order of versions, for a reader whose own
@@ -175,7 +166,11 @@ impl ItemOp {
 pub fn content(seen: &[Seen<'_>], own_entry_us: u64) -> Content {
     let times = seen.iter().map(|one| one.time_us).filter(|time_us| *time_us < u64::MAX);
     let now_us = times.max().unwrap_or(0).max(own_entry_us);
-    let facts = seen.iter().filter_map(|one| Some((one.time_us, one.op.fact()?)));
+    let facts = seen.iter().filter_map(|one| match one.op {
+        ItemOp::Set(_) | ItemOp::Delete => Some((one.time_us, None)),
+        ItemOp::Expire(deadline_us) => Some((one.time_us, *deadline_us)),
+        _ => None,
+    });
     let facts: Vec<(u64, Option<u64>)> = facts.collect();
     let begin_us = last_end(&facts, now_us);
     let is_left = |one: &&Seen<'_>| one.time_us >= begin_us && !one.is_taken && one.op.is_placed();

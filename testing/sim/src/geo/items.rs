@@ -194,7 +194,9 @@ pub(super) fn resolve(run: &mut Run, by_version: &HashMap<(u64, u8), Transaction
     };
     let in_content = |item: &Item, found: &mut Content| {
         if let Content::Item { body: Some(Body::List(elements)), .. } = found {
-            elements.iter_mut().for_each(|(element, _)| name(item, element));
+            for (element, _) in elements {
+                name(item, element);
+            }
         }
     };
     let calls = run.sessions.iter_mut().flat_map(|session| &mut session.calls);
@@ -204,7 +206,9 @@ pub(super) fn resolve(run: &mut Run, by_version: &HashMap<(u64, u8), Transaction
             match action {
                 Action::Read { item, found } => in_content(item, found),
                 Action::Update { item, op: Op::Item(ItemOp::Pull(elements)), .. } => {
-                    elements.iter_mut().for_each(|element| name(item, element));
+                    for element in elements {
+                        name(item, element);
+                    }
                 }
                 Action::Update { .. } => {}
             }

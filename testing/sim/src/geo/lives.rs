@@ -24,18 +24,15 @@ impl Done<'_> {
         self.commit != other.commit && !self.sees(other) && !other.sees(self)
     }
 
-    /// Returns its fact about the deadline.
-    fn fact(&self) -> Option<Option<u64>> {
-        match self.op {
-            ItemOp::Set(_) | ItemOp::Delete => Some(None),
-            ItemOp::Expire(deadline_us) => Some(*deadline_us),
-            _ => None,
-        }
+    /// True if it says when the item expires: at a deadline, or never.
+    fn is_fact(&self) -> bool {
+        matches!(self.op, ItemOp::Set(_) | ItemOp::Delete | ItemOp::Expire(_))
     }
 
     /// Returns the end of the life that it ends if no other fact comes in time.
     fn end_us(&self) -> Option<u64> {
-        Some(self.fact()??.max(self.time_us() + 1))
+        let ItemOp::Expire(Some(deadline_us)) = self.op else { return None };
+        Some((*deadline_us).max(self.time_us() + 1))
     }
 
     /// Returns the number of the type that it gives something to.
@@ -128,7 +125,7 @@ fn additions(all: &[Done<'_>]) -> usize {
 /// Returns the facts that ended a life, by the time of the last operation.
 fn ends<'a, 'r>(all: &'a [Done<'r>]) -> Vec<&'a Done<'r>> {
     let last_us = all.iter().map(Done::time_us).max().unwrap_or_default();
-    let facts: Vec<&Done<'_>> = all.iter().filter(|one| one.fact().is_some()).collect();
+    let facts: Vec<&Done<'_>> = all.iter().filter(|one| one.is_fact()).collect();
     let ended = facts.iter().enumerate().filter(|(place, fact)| {
         let next_us = facts.get(place + 1).map_or(u64::MAX, |next| next.time_us());
         fact.end_us().is_some_and(|end_us| end_us <= last_us && end_us <= next_us)
@@ -138,7 +135,7 @@ fn ends<'a, 'r>(all: &'a [Done<'r>]) -> Vec<&'a Done<'r>> {
 
 /// Returns the number of facts that saved a life which a reader without them saw ended.
 fn late(all: &[Done<'_>], looks: &[Look]) -> usize {
-    let facts: Vec<&Done<'_>> = all.iter().filter(|one| one.fact().is_some()).collect();
+    let facts: Vec<&Done<'_>> = all.iter().filter(|one| one.is_fact()).collect();
     let is_late = |pair: &&[&Done<'_>]| {
         let [first, next] = pair else { return false };
         let Some(end_us) = first.end_us().filter(|end_us| next.time_us() < *end_us) else {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use mingle_checker::geo::{
     Action, Call, Commit, Content, Element, Item, ItemKind, ItemOp, Op, Outcome, Place, Promise,
-    Run, STRONG, Session, Side, System, Transaction, Vector, What, check_some,
+    Run, STRONG, Session, Side, Strong, System, Transaction, Vector, What, check_some,
 };
 use mingle_geo::types::Recent;
 use mingle_geo::{Cause, DcId, Kind, State, Timestamp, Version};
@@ -56,7 +56,9 @@ impl Site {
         let held = self.sent.iter().filter(|sent| snapshot.covers(&sent.commit.commit_vec));
         let mut held: Vec<&Sent> = held.collect();
         held.sort_by_key(|sent| sent.version(0));
-        held.into_iter().for_each(|sent| sent.apply(&mut state));
+        for sent in held {
+            sent.apply(&mut state);
+        }
         state
     }
 
@@ -190,7 +192,7 @@ impl World {
             Some(Commit { commit_vec, .. }) => Outcome::Committed { commit_vec, is_uniform: false },
             None => Outcome::ReadOnly,
         };
-        let strong = commit.filter(|commit| commit.origin == STRONG).map(|_| Default::default());
+        let strong = commit.filter(|commit| commit.origin == STRONG).map(|_| Strong::default());
         let transaction = Transaction {
             id: self.next_id(),
             dc,
@@ -212,7 +214,7 @@ impl World {
         let id = self.next_id();
         let mut state = self.sites[usize::from(dc)].state(&snapshot);
         let (mut ops, mut actions): (Vec<mingle_geo::Op>, Vec<Action>) = (Vec::new(), Vec::new());
-        for index in 0..1 + self.random.below(3) {
+        for index in 0..=self.random.below(3) {
             let (op, geo) = self.op(&state, snapshot.get(dc), id);
             let version =
                 Version { timestamp: Timestamp(u64::MAX), origin: DcId(dc), index: index as u32 };
@@ -318,7 +320,7 @@ impl World {
         let site = &mut self.sites[usize::from(dc)];
         let (have, next) = (site.known.get(column), self.sent[&column].iter());
         let mut next = next.filter(|sent| sent.commit.timestamp() > have);
-        for _ in 0..1 + self.random.below(4) {
+        for _ in 0..=self.random.below(4) {
             if let Some(sent) = next.next() {
                 site.sent.push(sent.clone());
                 site.known = site.known.with(column, sent.commit.timestamp());
@@ -394,8 +396,7 @@ fn problems(seed: u64, steps: usize) -> Option<String> {
 
 #[test]
 fn states_of_items_are_what_their_operations_mean() {
-    let seeds = std::env::var("ITEM_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
-    for seed in 0..seeds {
+    for seed in 0..3_000 {
         if let Some(found) = problems(seed, 60) {
             let steps = (1..=60).find(|steps| problems(seed, *steps).is_some()).unwrap_or(60);
             let least = problems(seed, steps).unwrap_or(found);

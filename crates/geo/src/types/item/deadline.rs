@@ -29,9 +29,8 @@ impl Deadlines {
 
     /// Returns the last end of a life up to `now_us`, or 0.
     pub fn last_end(&self, now_us: u64) -> u64 {
-        let mut facts = self.0.iter().rev().peekable();
         let (mut last, mut next): (u64, Option<u64>) = (0, None);
-        while let Some((version, deadline_us)) = facts.next() {
+        for (version, deadline_us) in self.0.iter().rev() {
             if let Some(end) = end(*version, *deadline_us)
                 && end <= now_us
                 && next.is_none_or(|next| next >= end)

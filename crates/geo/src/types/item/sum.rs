@@ -207,7 +207,9 @@ impl Part {
         self.recent = self.recent.range(from(life)..).map(|(at, n)| (*at, *n)).collect();
         let taken: Vec<Taken> =
             self.taken.drain(..).filter_map(|taken| taken.within(life)).collect();
-        taken.iter().for_each(|taken| self.remove(taken));
+        for taken in &taken {
+            self.remove(taken);
+        }
     }
 }
 

@@ -178,7 +178,7 @@ fn an_item_shows_the_type_it_was_given_last() {
     world.run(1, 51, ItemOp::Put(Place::Score(text("m")), int(1)));
     assert_eq!(world.seen(60, |view| view.shown_type()), Some(ItemType::SortedSet));
     world.run(2, 70, ItemOp::Delete);
-    assert_eq!(world.seen(80, |view| view.exists()), false);
+    assert!(!world.seen(80, |view| view.exists()));
     // Taken additions show no type.
     world.run(0, 90, ItemOp::Add(Place::Field(text("f")), 1));
     world.run(1, 91, ItemOp::Insert(text("m")));
@@ -224,11 +224,14 @@ fn a_life_ends_at_its_deadline_and_an_empty_one_begins() {
     assert_eq!(world.seen(130, |view| view.deadline_us()), None);
 }
 
+/// An operation with its site and its time.
+type Fact = (u8, u64, ItemOp);
+
 #[test]
 fn the_last_fact_before_the_deadline_decides() {
     let expire = |deadline_us| ItemOp::Expire(Some(deadline_us));
     // Each case: facts with their sites and times, beside each other; and the ends that are seen.
-    let cases: [(&[(u8, u64, ItemOp)], u64, bool); 7] = [
+    let cases: [(&[Fact], u64, bool); 7] = [
         (&[(0, 20, expire(50)), (1, 30, ItemOp::Expire(None))], 60, true),
         (&[(0, 20, expire(50)), (1, 50, ItemOp::Expire(None))], 60, false),
         (&[(0, 20, expire(50)), (1, 30, expire(90))], 60, true),
@@ -317,7 +320,7 @@ fn a_reader_goes_by_its_snapshot_and_by_what_it_holds() {
     world.run(1, 150, ItemOp::Insert(text("m")));
     assert_eq!(world.seen(50, |view| view.shown_type()), Some(ItemType::Set));
     let alone = world.sites[0].0.clone();
-    assert_eq!(alone.as_item().expect("an item").at(50).has_member(&text("m")), true);
+    assert!(alone.as_item().expect("an item").at(50).has_member(&text("m")));
 }
 
 #[test]
