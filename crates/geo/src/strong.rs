@@ -18,7 +18,7 @@ use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
 
 /// The partition is advanced at most once in this time, in microseconds, for items that wait for the
 /// horizon.
-const WANTED_EVERY_US: u64 = 1_000_000;
+const WANTED_EVERY_US: u64 = 250_000;
 
 /// The part that issued a [`Persist`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

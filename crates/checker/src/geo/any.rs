@@ -6,8 +6,10 @@
 //! is that of its snapshot's entry of its own data center, or that of the last visible operation on
 //! the item, if it is later.
 //!
-//! - A *fact* is an operation that says when the item expires: at a deadline, or never. Facts are
-//!   ordered by version. A fact with a deadline ends the item's life at the deadline, or right after
+//! - A *fact* is an operation that says when the item expires: at a deadline, or never. `Set` and
+//!   `Delete` are facts if the last fact that their transaction sees is a deadline of a life that has
+//!   not ended by the highest entry of its snapshot; an `Expire` that comes before one of them in its
+//!   transaction is no fact. Facts are ordered by version. A fact with a deadline ends the item's life at the deadline, or right after
 //!   its own time if the deadline is not later, unless the next fact is older than that end.
 //! - An operation older than an end that the reader's time has reached counts no more.
 //! - Of the operations that stand and count, the one with the highest version determines the type
@@ -117,6 +119,8 @@ pub struct Seen<'r> {
     pub time_us: u64,
     /// True if the reader sees an operation that removes it.
     pub is_taken: bool,
+    /// True if it says when the item expires.
+    pub is_fact: bool,
 }
 
 impl ItemOp {
@@ -155,6 +159,16 @@ impl ItemOp {
         }
     }
 
+    /// Returns the deadline that it sets.
+    pub(super) fn deadline_us(&self) -> Option<u64> {
+        if let Self::Expire(deadline_us) = self { *deadline_us } else { None }
+    }
+
+    /// True if it removes everything, also the deadline.
+    pub(super) fn clears(&self) -> bool {
+        matches!(self, Self::Set(_) | Self::Delete)
+    }
+
     /// True if it adds something to the content.
     fn is_placed(&self) -> bool {
         self.cell().is_some() || matches!(self, Self::Insert(_) | Self::Push(..))
@@ -166,11 +180,8 @@ impl ItemOp {
 pub fn content(seen: &[Seen<'_>], own_entry_us: u64) -> Content {
     let times = seen.iter().map(|one| one.time_us).filter(|time_us| *time_us < u64::MAX);
     let now_us = times.max().unwrap_or(0).max(own_entry_us);
-    let facts = seen.iter().filter_map(|one| match one.op {
-        ItemOp::Set(_) | ItemOp::Delete => Some((one.time_us, None)),
-        ItemOp::Expire(deadline_us) => Some((one.time_us, *deadline_us)),
-        _ => None,
-    });
+    let facts =
+        seen.iter().filter(|one| one.is_fact).map(|one| (one.time_us, one.op.deadline_us()));
     let facts: Vec<(u64, Option<u64>)> = facts.collect();
     let begin_us = last_end(&facts, now_us);
     let is_left = |one: &&Seen<'_>| one.time_us >= begin_us && !one.is_taken && one.op.is_placed();
@@ -180,6 +191,13 @@ pub fn content(seen: &[Seen<'_>], own_entry_us: u64) -> Content {
     let deadline_us = facts.last().filter(|(time_us, _)| *time_us >= begin_us);
     let deadline_us = deadline_us.and_then(|(_, deadline_us)| *deadline_us);
     Content::Item { deadline_us: deadline_us.filter(|_| body.is_some()), body }
+}
+
+/// True if a life that has a deadline has not ended by this time, by these facts in the order of
+/// versions.
+pub fn has_deadline(facts: &[(u64, Option<u64>)], now_us: u64) -> bool {
+    let begin_us = last_end(facts, now_us);
+    facts.last().is_some_and(|(time_us, deadline_us)| *time_us >= begin_us && deadline_us.is_some())
 }
 
 /// Returns the last end of a life up to this time; 0 if no life has ended.

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use mingle_model::{TransactionId, Value};
 
-use super::any::{self, Element, Seen};
+use super::any::{self, Element, ItemOp, Seen};
 use super::history::{Commit, Content, ItemKind, Op, OpId};
 use super::vector::{Vector, time_us};
 use crate::limits::OPEN_SUMS_MAX;
@@ -97,6 +97,8 @@ pub struct Operations<'r> {
     runs: Vec<Vec<usize>>,
     /// For each: the join of the commit vectors up to it.
     joined: Vec<Vector>,
+    /// For each operation on an item of any type: true if it says when the item expires.
+    is_fact: Vec<bool>,
 }
 
 /// The content of an item, with the parts that are not determined.
@@ -176,8 +178,8 @@ impl<'r> Operations<'r> {
             join
         });
         let joined = joined.collect();
-        let takers = takers(&entries, &is_void);
-        Self { kind, entries, takers, is_void, runs, joined }
+        let (takers, is_fact) = (takers(&entries, &is_void), facts(&entries));
+        Self { kind, entries, takers, is_void, runs, joined, is_fact }
     }
 
     /// Returns all of them, in the order of versions.
@@ -251,7 +253,8 @@ impl<'r> Operations<'r> {
             if let Op::Item(op) = entry.op {
                 let is_taken = self.takers[index].iter().any(|taker| is_visible(*taker));
                 let time_us = time_us(entry.commit.timestamp());
-                seen.push(Seen { op, name: entry.name(), time_us, is_taken });
+                let is_fact = self.is_fact[index];
+                seen.push(Seen { op, name: entry.name(), time_us, is_taken, is_fact });
             }
         }
         for Own { op, name, .. } in reader.own {
@@ -259,7 +262,9 @@ impl<'r> Operations<'r> {
                 for earlier in &mut seen {
                     earlier.is_taken |= op.takes(earlier.op, &earlier.name);
                 }
-                seen.push(Seen { op, name: *name, time_us: u64::MAX, is_taken: false });
+                let is_fact = op.clears() || matches!(op, ItemOp::Expire(_));
+                let (name, time_us) = (*name, u64::MAX);
+                seen.push(Seen { op, name, time_us, is_taken: false, is_fact });
             }
         }
         any::content(&seen, reader.entry_us)
@@ -279,6 +284,33 @@ impl<'r> Operations<'r> {
             .collect();
         lowest.len()
     }
+}
+
+/// Marks the operations that say when an item of any type expires.
+fn facts(entries: &[Entry<'_>]) -> Vec<bool> {
+    let mut facts: Vec<(usize, u64, Option<u64>)> = Vec::new();
+    let mut is_fact = vec![false; entries.len()];
+    for (index, entry) in entries.iter().enumerate() {
+        let Op::Item(op) = entry.op else { continue };
+        is_fact[index] = if op.clears() {
+            let seen = facts.iter().filter(|(other, ..)| {
+                let other = &entries[*other];
+                other.transaction != entry.transaction && entry.observes(other)
+            });
+            let seen: Vec<_> =
+                seen.map(|(_, time_us, deadline_us)| (*time_us, *deadline_us)).collect();
+            any::has_deadline(&seen, time_us(entry.commit.snap_vec.highest()))
+        } else {
+            let rest = entries[index + 1..].iter();
+            let mut rest = rest.take_while(|later| later.transaction == entry.transaction);
+            let is_cleared = |later: &Entry<'_>| matches!(later.op, Op::Item(op) if op.clears());
+            matches!(op, ItemOp::Expire(_)) && !rest.any(is_cleared)
+        };
+        if is_fact[index] {
+            facts.push((index, time_us(entry.commit.timestamp()), op.deadline_us()));
+        }
+    }
+    is_fact
 }
 
 /// Marks the operations that observe another run of their id; for additions to a sum, also returns

@@ -19,7 +19,7 @@ use crate::vector::Vector;
 
 /// Items wait at least this long, in microseconds, before strong transactions are asked to advance
 /// for them.
-const STRONG_LAG_US: u64 = 1_000_000;
+const STRONG_LAG_US: u64 = 250_000;
 
 /// The resolution of snapshot ages: `transaction_ms_max` is divided into this many parts.
 const PARTS: u64 = 16;

@@ -23,9 +23,10 @@
 //! bits; otherwise it shows the base alone. So, beginning with nothing: put 5 beside add 1 gives 6,
 //! drop beside add 1 gives 1, put 5 beside put 7 beside add 1 gives the winner plus 1.
 //!
-//! **Expiry.** The time of an operation is the wall part of its timestamp. [`ItemOp::Expire`], `Set`
-//! and `Delete` write a deadline, or none: a *fact*. Facts are ordered by version. A fact with a
-//! deadline ends the item's *life* at that deadline, unless the next fact is older than the deadline.
+//! **Expiry.** The time of an operation is the wall part of its timestamp. [`ItemOp::Expire`] writes a
+//! deadline, or none: a *fact*. `Set` and `Delete` write that there is none if their snapshot shows a
+//! deadline, at the time of its highest entry; so an `Expire` beside a `Set` counts, and values that
+//! never expire leave no facts. Facts are ordered by version. A fact with a deadline ends the item's *life* at that deadline, unless the next fact is older than the deadline.
 //! A deadline that has passed when the fact commits counts as the first moment after the commit.
 //! Everything older than the end of a life is gone for good; operations at or after the end begin an
 //! empty life. A reader sees a life as ended once the own entry of its snapshot has reached the end,
@@ -64,7 +65,7 @@ use deadline::Deadlines;
 use list::List;
 
 pub use list::Element;
-pub use op::{ItemOp, Place, Side};
+pub use op::{Cleared, ItemOp, Place, Side};
 pub use sum::Removal;
 pub use view::{ItemType, View};
 
@@ -175,8 +176,8 @@ impl Item {
             }
             ItemOp::Pull(elements) => self.list.pull(elements),
             ItemOp::Set(_) | ItemOp::Delete => self.displace_all(&seen, &[]),
-            ItemOp::SetSeen(_, removals) | ItemOp::DeleteSeen(removals) => {
-                self.displace_all(&seen, removals);
+            ItemOp::SetSeen(_, cleared) | ItemOp::DeleteSeen(cleared) => {
+                self.displace_all(&seen, &cleared.added);
             }
             ItemOp::Add(..) | ItemOp::Push(..) | ItemOp::Expire(_) => {}
         }
@@ -211,9 +212,9 @@ impl Item {
             }
             ItemOp::Set(value) | ItemOp::SetSeen(value, _) => {
                 self.change(&Place::Value, |cell| cell.writes.place(mark, None, value.clone()));
-                self.deadlines.note(version, None);
+                self.note_cleared(version, op);
             }
-            ItemOp::Delete | ItemOp::DeleteSeen(_) => self.deadlines.note(version, None),
+            ItemOp::Delete | ItemOp::DeleteSeen(_) => self.note_cleared(version, op),
             ItemOp::Expire(deadline_us) => self.deadlines.note(version, *deadline_us),
             ItemOp::Add(place, amount) => {
                 self.change(place, |cell| cell.added.add(version, *amount, life));
@@ -226,6 +227,24 @@ impl Item {
             ItemOp::Push(side, value) => self.list.push(*side, mark, value.clone()),
             ItemOp::Drop(_) | ItemOp::DropSeen(..) | ItemOp::Remove(_) | ItemOp::Pull(_) => {}
         }
+    }
+
+    /// Notes that there is no deadline, for an operation that was measured and one that still runs.
+    fn note_cleared(&mut self, version: Version, op: &ItemOp) {
+        let has_deadline = match op {
+            ItemOp::SetSeen(_, cleared) | ItemOp::DeleteSeen(cleared) => cleared.has_deadline,
+            _ => is_running(version),
+        };
+        if has_deadline {
+            self.deadlines.note(version, None);
+        }
+    }
+
+    /// True if there is a deadline at a snapshot, at the time of its highest entry.
+    fn has_deadline(&self, snapshot: &Vector) -> bool {
+        let now_us = snapshot.highest().micros().max(self.latest);
+        let life = self.deadlines.last_end(now_us).max(self.life);
+        self.deadlines.current(life).is_some()
     }
 
     fn cell(&self, place: &Place) -> Option<&Cell> {
@@ -277,6 +296,11 @@ impl Item {
                 places.filter_map(|place| removal(&place).map(|removal| (place, removal)));
             removals.collect::<Vec<_>>()
         };
+        let cleared = || {
+            let (added, has_deadline) = (removals(), self.has_deadline(snapshot));
+            let is_measured = has_deadline || !added.is_empty();
+            is_measured.then_some(Cleared { added, has_deadline })
+        };
         match op {
             ItemOp::Put(place, value) => match removal(place) {
                 Some(removal) => ItemOp::PutSeen(place.clone(), value.clone(), removal),
@@ -286,14 +310,11 @@ impl Item {
                 Some(removal) => ItemOp::DropSeen(place.clone(), removal),
                 None => op.clone(),
             },
-            ItemOp::Set(value) => match removals() {
-                removals if removals.is_empty() => op.clone(),
-                removals => ItemOp::SetSeen(value.clone(), removals),
+            ItemOp::Set(value) => match cleared() {
+                Some(cleared) => ItemOp::SetSeen(value.clone(), cleared),
+                None => op.clone(),
             },
-            ItemOp::Delete => match removals() {
-                removals if removals.is_empty() => op.clone(),
-                removals => ItemOp::DeleteSeen(removals),
-            },
+            ItemOp::Delete => cleared().map_or(ItemOp::Delete, ItemOp::DeleteSeen),
             _ => op.clone(),
         }
     }

@@ -35,6 +35,15 @@ pub enum Side {
     Right,
 }
 
+/// The parts of an item that an operation removes, and that are measured where it commits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleared {
+    /// The additions, by cell.
+    pub added: Vec<(Place, Removal)>,
+    /// True if the snapshot shows a deadline.
+    pub has_deadline: bool,
+}
+
 /// An operation on an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ItemOp {
@@ -59,10 +68,10 @@ pub enum ItemOp {
     Pull(Vec<Version>),
     /// Lets the item expire at this time, in microseconds since 1970, or never.
     Expire(Option<u64>),
-    /// The replicated form of [`Set`](Self::Set) for an item with additions.
-    SetSeen(Value, Vec<(Place, Removal)>),
-    /// The replicated form of [`Delete`](Self::Delete) for an item with additions.
-    DeleteSeen(Vec<(Place, Removal)>),
+    /// The replicated form of [`Set`](Self::Set) for an item with additions or a deadline.
+    SetSeen(Value, Cleared),
+    /// The replicated form of [`Delete`](Self::Delete) for an item with additions or a deadline.
+    DeleteSeen(Cleared),
     /// The replicated form of [`Put`](Self::Put) for a cell with additions.
     PutSeen(Place, Value, Removal),
     /// The replicated form of [`Drop`](Self::Drop) for a cell with additions.
@@ -97,11 +106,15 @@ impl ItemOp {
         )
     }
 
-    /// True if it takes back `earlier`, an addition by its own transaction.
+    /// True if it takes back `earlier`, an addition or a deadline of its own transaction.
     pub(in crate::types) fn takes_back(&self, earlier: &Self) -> bool {
-        let Self::Add(of, _) = earlier else { return false };
+        let clears =
+            matches!(self, Self::Set(_) | Self::Delete | Self::SetSeen(..) | Self::DeleteSeen(_));
+        let Self::Add(of, _) = earlier else {
+            return clears && matches!(earlier, Self::Expire(_));
+        };
         match self {
-            Self::Set(_) | Self::Delete | Self::SetSeen(..) | Self::DeleteSeen(_) => true,
+            _ if clears => true,
             Self::Put(place, _)
             | Self::Drop(place)
             | Self::PutSeen(place, ..)
@@ -119,8 +132,8 @@ impl ItemOp {
             Self::Put(place, value) => place.weight() + value.weight(),
             Self::Add(place, _) | Self::Drop(place) => place.weight(),
             Self::Pull(elements) => size_of_val(elements.as_slice()),
-            Self::SetSeen(value, removals) => value.weight() + weight(removals),
-            Self::DeleteSeen(removals) => weight(removals),
+            Self::SetSeen(value, cleared) => value.weight() + weight(&cleared.added),
+            Self::DeleteSeen(cleared) => weight(&cleared.added),
             Self::PutSeen(place, value, removal) => {
                 place.weight() + value.weight() + removal.weight()
             }
