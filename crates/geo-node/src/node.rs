@@ -121,6 +121,8 @@ struct Hosted {
     replica: StrongReplica,
     /// The time of its next tick, on the monotonic clock.
     tick_us: u64,
+    /// The time of its last tick.
+    ticked_us: u64,
     /// Its own time when it was restored: it had announced no later one. `None` if it takes its state
     /// from another data center.
     restored: Option<Timestamp>,
@@ -132,7 +134,7 @@ impl Hosted {
     fn new(dc: DcId, replica: StrongReplica) -> Self {
         let core = replica.replica();
         let restored = (!core.is_coming_up()).then(|| core.known_vec()[dc]);
-        Self { replica, tick_us: 0, restored, resumed: None }
+        Self { replica, tick_us: 0, ticked_us: 0, restored, resumed: None }
     }
 }
 
@@ -294,10 +296,19 @@ impl Node {
         for partition in due.map(|(partition, _)| *partition).collect::<Vec<_>>() {
             self.input(partition, Input::Tick, outside);
             if let Some(hosted) = self.hosted.get_mut(&partition) {
+                hosted.ticked_us = now_us;
                 hosted.tick_us = now_us.saturating_add(hosted.replica.tick_in_ms() * 1_000);
             }
         }
         self.settle(outside);
+    }
+
+    /// Brings the next tick of each partition forward to at most this time, in microseconds, after its
+    /// last one.
+    pub fn hurry(&mut self, every_us: u64) {
+        for hosted in self.hosted.values_mut() {
+            hosted.tick_us = hosted.tick_us.min(hosted.ticked_us.saturating_add(every_us));
+        }
     }
 
     /// Returns the time of the next tick, on the monotonic clock; none without partitions.

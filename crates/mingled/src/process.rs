@@ -14,6 +14,7 @@
 //! until that one is gone, and a process that was replaced stops. The network is trusted: connections
 //! have neither passwords nor encryption yet.
 
+mod client;
 mod driver;
 mod machine;
 mod session;

@@ -5,7 +5,6 @@ mod links;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -13,14 +12,14 @@ use mingle_geo::certify::{CertifierConfig, GroupConfig};
 use mingle_geo::session::{CallError, Floor, SessionOutput};
 use mingle_geo::wire::{Hello, Parcel, VERSION, VERSIONS, take_parcels};
 use mingle_geo::{
-    Address, Config, DcId, Event as Outcome, Key, Now, PartitionId, Session, SessionConfig, State,
-    Update, Vector,
+    Address, Config, DcId, Event as Outcome, Key, Now, PartitionId, Session, SessionConfig,
 };
 use mingle_geo_node::folder::Fault;
 use mingle_geo_node::segment::Identity;
 use mingle_geo_node::{Journal as _, Node, Outgoing, Setup, Time as _};
 use mingle_model::Origin;
 
+use super::client::{Answer, Call, Client};
 use super::machine::Machine;
 use super::{NOTES_MAX, Settings, StartError, Status, Stopped};
 use crate::journal::{FileJournal, JournalSettings, Restored};
@@ -29,6 +28,12 @@ use links::Links;
 
 /// The maximum time between two looks at the clocks.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// The same while a client waits.
+const LOOK_WAITING: Duration = Duration::from_millis(1);
+
+/// The interval of a partition's ticks while a client waits for it, in microseconds.
+const HURRY_US: u64 = 2_000;
 
 /// The interval of the sessions' and the connections' ticks, in microseconds.
 const TICK_US: u64 = 10_000;
@@ -73,99 +78,6 @@ pub struct Names {
     pub after: Option<Key>,
     /// The maximum number of names.
     pub count: usize,
-}
-
-/// A call of a session.
-#[derive(Debug)]
-pub enum Call {
-    BeginStrong,
-    Read(Vec<Key>),
-    /// Reads, and then gives up the transaction, which has written nothing.
-    ReadOnce(Vec<Key>),
-    Write(Vec<Update>),
-    Rollback,
-    /// Adds writes, and commits.
-    Commit(Vec<Update>),
-    Ask,
-    /// Goes on without the answer to a commit.
-    Leave,
-    Barrier,
-}
-
-/// An answer to a call.
-#[derive(Debug)]
-pub enum Answer {
-    /// The call is done.
-    Done,
-    /// The call does not fit the state of the session.
-    Misfit(CallError),
-    /// The process may not serve.
-    Suspended(String),
-    /// The states that a read found, and their snapshot.
-    Read(Vec<Arc<State>>, Vector),
-    /// The result of another call.
-    Outcome(Outcome),
-}
-
-/// A session, and the caller that waits for its answer.
-#[derive(Debug)]
-struct Client {
-    session: Session,
-    caller: Option<Sender<Answer>>,
-    /// True if the transaction ends with the running read.
-    reads_once: bool,
-}
-
-impl Client {
-    fn new(config: SessionConfig) -> Self {
-        Self { session: Session::new(config), caller: None, reads_once: false }
-    }
-
-    /// Begins a call; returns true if it has ended, too.
-    fn begin(
-        &mut self,
-        now: Now,
-        call: Call,
-        outputs: &mut Vec<SessionOutput>,
-    ) -> Result<bool, CallError> {
-        let session = &mut self.session;
-        self.reads_once = matches!(call, Call::ReadOnce(_));
-        match call {
-            Call::BeginStrong => session.begin_strong(now).map(|()| true),
-            Call::Write(updates) => write(session, now, updates).map(|()| true),
-            Call::Rollback => {
-                session.rollback();
-                Ok(true)
-            }
-            Call::Leave => {
-                session.leave_unanswered();
-                Ok(true)
-            }
-            Call::Read(keys) | Call::ReadOnce(keys) => {
-                session.read(now, keys, outputs).map(|()| false)
-            }
-            Call::Commit(updates) => {
-                write(session, now, updates)?;
-                session.commit(now, outputs).map(|()| false)
-            }
-            Call::Ask => session.ask(now, outputs).map(|()| false),
-            Call::Barrier => session.barrier(now, outputs).map(|()| false),
-        }
-    }
-
-    /// Returns the answer that an event is to the caller.
-    fn answer(&mut self, event: Outcome) -> Answer {
-        let Outcome::Read(states) = event else { return Answer::Outcome(event) };
-        let snapshot = self.session.snapshot().unwrap_or(Vector::ZERO);
-        if std::mem::take(&mut self.reads_once) {
-            self.session.rollback();
-        }
-        Answer::Read(states, snapshot)
-    }
-}
-
-fn write(session: &mut Session, now: Now, updates: Vec<Update>) -> Result<(), CallError> {
-    updates.into_iter().try_for_each(|update| session.write(now, update))
 }
 
 /// The driver.
@@ -264,6 +176,7 @@ impl Driver {
             if let Some(stopped) = self.stopped.take() {
                 return stopped;
             }
+            self.hurry();
             self.tick();
             self.flush();
         }
@@ -272,7 +185,17 @@ impl Driver {
     fn wait(&self) -> Duration {
         let now_us = self.machine.now().mono_us;
         let at_us = self.node.tick_at_us().map_or(u64::MAX, |at_us| at_us.saturating_sub(now_us));
-        Duration::from_micros(at_us).min(LOOK)
+        let is_waiting = self.clients.values().any(|client| client.caller.is_some());
+        Duration::from_micros(at_us).min(if is_waiting { LOOK_WAITING } else { LOOK })
+    }
+
+    /// Ticks sooner while a client waits for partitions: in an idle data center they tell each other
+    /// what they have only now and then.
+    fn hurry(&mut self) {
+        let now_us = self.machine.now().mono_us;
+        if self.clients.values().any(|client| client.is_held_up(now_us)) {
+            self.node.hurry(HURRY_US);
+        }
     }
 
     fn on_event(&mut self, event: Event) {
@@ -419,7 +342,7 @@ impl Driver {
         match client.begin(now, call, &mut outputs) {
             Err(why) => _ = caller.send(Answer::Misfit(why)),
             Ok(true) => _ = caller.send(Answer::Done),
-            Ok(false) => client.caller = Some(caller),
+            Ok(false) => client.caller = Some((caller, now.mono_us)),
         }
         self.perform(number, outputs);
     }
@@ -449,7 +372,7 @@ impl Driver {
                     if let Outcome::Committed { commit_vec, .. } = &event {
                         self.floor.raise(&client.session, commit_vec);
                     }
-                    if let Some(caller) = client.caller.take() {
+                    if let Some((caller, _)) = client.caller.take() {
                         // The caller may have gone away.
                         let _ = caller.send(client.answer(event));
                     }

@@ -8,7 +8,8 @@ use mingle_geo::session::CallError;
 use mingle_geo::{Event as Outcome, Key, Op, Refusal, State, Update, Vector};
 use mingle_model::TransactionId;
 
-use super::driver::{Answer, Call, Event};
+use super::client::{Answer, Call};
+use super::driver::Event;
 
 /// A client's session at this data center. Its transactions see each other's writes, and reads of one
 /// transaction see one snapshot.
