@@ -72,11 +72,6 @@ const UNORDERED: [&str; 14] = [
     "ZRANDMEMBER",
 ];
 
-/// Commands that take elements out of lists by their version. Within a transaction, an element that it
-/// has pushed itself has none yet.
-const PULLING: [&str; 8] =
-    ["LPOP", "RPOP", "LSET", "LREM", "LTRIM", "LINSERT", "LMOVE", "RPOPLPUSH"];
-
 type Command = Vec<String>;
 
 /// Returns a random word for a word of a form.
@@ -120,10 +115,7 @@ fn sequence(random: &mut Random) -> Vec<Command> {
         }
         commands.push(vec!["MULTI".into()]);
         for _ in 0..random.below(5) {
-            let inner = command(random);
-            if !PULLING.contains(&inner[0].as_str()) {
-                commands.push(inner);
-            }
+            commands.push(command(random));
         }
         commands.push(vec![if random.one_in(5) { "DISCARD" } else { "EXEC" }.into()]);
     }
