@@ -26,6 +26,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use mingle_geo::certify::Conflicts;
 use mingle_geo::{Config, DcId, Key, PartitionId};
@@ -66,6 +67,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The bounds of connections.
     pub link: link::Settings,
+    /// The time for which messages of other data centers are held back, for trials on one machine.
+    pub delay: Duration,
 }
 
 impl Settings {
@@ -85,6 +88,7 @@ impl Settings {
             segment_bytes: SEGMENT_BYTES,
             limits: Limits::default(),
             link: link::Settings::default(),
+            delay: Duration::ZERO,
         }
     }
 

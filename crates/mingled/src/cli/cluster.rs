@@ -73,6 +73,7 @@ impl Children {
             .args(["--peers", &peers.join(","), "--cluster", &format!("{cluster:032x}")])
             .args(["--partitions", &partitions.to_string()])
             .args(["--clients-max", &clients_max.to_string()])
+            .args(["--delay", &format!("{}us", of.between.as_micros() / 2)])
             .arg("--dir")
             .arg(of.dir.join(format!("d{dc}")));
         for prefix in strong_only {

@@ -6,6 +6,7 @@ mod signals;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -71,6 +72,9 @@ struct Cluster {
     /// Port for clients of the first data center; the others have the next ones. 0 takes free ports.
     #[arg(long, value_name = "PORT", default_value_t = 6400)]
     port: u16,
+    /// Round trip between any two of them, for example 40ms: messages are held back for half of it.
+    #[arg(long, value_name = "DURATION", default_value = "0ms", value_parser = duration)]
+    between: Duration,
     #[command(flatten)]
     shape: Shape,
 }
@@ -93,11 +97,33 @@ struct Serve {
     /// The cluster's number, which all data centers have: up to 32 hexadecimal digits.
     #[arg(long, value_name = "NUMBER")]
     cluster: String,
+    /// Time for which messages of other data centers are held back, for trials on one machine.
+    #[arg(long, value_name = "DURATION", default_value = "0ms", value_parser = duration)]
+    delay: Duration,
     /// End at the end of the standard input.
     #[arg(long, hide = true)]
     ends_with_input: bool,
     #[command(flatten)]
     shape: Shape,
+}
+
+/// The longest delay between two data centers.
+const DELAY_MAX: Duration = Duration::from_secs(2);
+
+/// Reads a duration such as `40ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let refused = || "expected a number with `us`, `ms` or `s`, such as `40ms`".to_owned();
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(refused)?;
+    let number: u32 = text[..end].parse().map_err(|_| refused())?;
+    let unit = match &text[end..] {
+        "us" => Duration::from_micros(1),
+        "ms" => Duration::from_millis(1),
+        "s" => Duration::from_secs(1),
+        _ => return Err(refused()),
+    };
+    let found = unit.saturating_mul(number);
+    let is_within = found <= DELAY_MAX;
+    is_within.then_some(found).ok_or_else(|| format!("expected at most {DELAY_MAX:?}"))
 }
 
 /// Runs the command.

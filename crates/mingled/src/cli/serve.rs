@@ -32,6 +32,7 @@ struct Start<'a> {
     cluster: u128,
     /// True if the process ends with its standard input.
     ends_with_input: bool,
+    delay: Duration,
     shape: &'a Shape,
 }
 
@@ -45,6 +46,7 @@ pub fn single(of: &Single) -> Result<(), String> {
         peers: &[],
         cluster,
         ends_with_input: false,
+        delay: Duration::ZERO,
         shape: &of.shape,
     };
     run(&start)
@@ -68,6 +70,7 @@ pub fn serve(of: &Serve) -> Result<(), String> {
         peers: &of.peers,
         cluster,
         ends_with_input: of.ends_with_input,
+        delay: of.delay,
         shape: &of.shape,
     })
 }
@@ -193,6 +196,7 @@ fn settings(start: &Start<'_>, is_founding: bool) -> Settings {
         partition_count: start.shape.partitions,
         strong_only: strong_only.iter().map(|prefix| prefix.clone().into_bytes()).collect(),
         peers,
+        delay: start.delay,
         ..Settings::new(journal(start.folder), start.cluster, DcId(start.dc), count)
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! A reader has at most [`PIECES`] pieces of bytes with the driver, and a writer at most one, so a slow
 //! driver slows its peers, and a slow peer fills the bounded queue of its connection.
+//!
+//! For trials on one machine, what is read can be held back as if it came from far away.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mingle_geo::DcId;
 
@@ -20,6 +22,9 @@ const PIECE_BYTES: usize = 256 << 10;
 
 /// The maximum number of pieces of a reader that the driver has not handled.
 const PIECES: usize = 2;
+
+/// The maximum number of pieces that are held back on a connection.
+const HELD_PIECES: usize = 4_096;
 
 /// The maximum time of an attempt to connect.
 const DIAL: Duration = Duration::from_secs(2);
@@ -100,8 +105,14 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Starts the threads of a connection, whose events name it by its number.
-    pub fn start(stream: TcpStream, number: u64, events: &Sender<Event>) -> io::Result<Self> {
+    /// Starts the threads of a connection, whose events name it by its number. What arrives is held
+    /// back for `delay`.
+    pub fn start(
+        stream: TcpStream,
+        number: u64,
+        delay: Duration,
+        events: &Sender<Event>,
+    ) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let (credits, allowed) = sync_channel(PIECES);
         for _ in 0..PIECES {
@@ -110,9 +121,21 @@ impl Socket {
         let (write, to_write) = channel();
         let (reading, writing) = (stream.try_clone()?, stream.try_clone()?);
         let (reads, writes) = (events.clone(), events.clone());
-        Builder::new()
-            .name("reader".into())
-            .spawn(move || read_all(reading, number, &allowed, &reads))?;
+        let hand_over = move |event: Event| {
+            let is_over = matches!(event, Event::Lost(..));
+            let is_allowed = is_over || allowed.recv().is_ok();
+            is_allowed && reads.send(event).is_ok() && !is_over
+        };
+        let reader = Builder::new().name("reader".into());
+        if delay.is_zero() {
+            reader.spawn(move || read_all(reading, number, hand_over))?;
+        } else {
+            let (hold, held) = sync_channel(HELD_PIECES);
+            let hold = move |event| hold.send((Instant::now() + delay, event)).is_ok();
+            reader.spawn(move || read_all(reading, number, hold))?;
+            let holder = Builder::new().name("delay".into());
+            holder.spawn(move || hand_over_later(&held, hand_over))?;
+        }
         Builder::new()
             .name("writer".into())
             .spawn(move || write_all(writing, number, &to_write, &writes))?;
@@ -139,9 +162,10 @@ impl Drop for Socket {
     }
 }
 
-fn read_all(mut stream: TcpStream, number: u64, allowed: &Receiver<()>, events: &Sender<Event>) {
+/// Reads until the end of the connection, or until `hand_over` returns false.
+fn read_all(mut stream: TcpStream, number: u64, hand_over: impl Fn(Event) -> bool) {
     let mut buffer = vec![0; PIECE_BYTES];
-    while allowed.recv().is_ok() {
+    loop {
         let event = match stream.read(&mut buffer) {
             Ok(0) => Event::Lost(number, "the other end closed it".into()),
             Ok(count) => Event::Bytes(number, buffer[..count].to_vec()),
@@ -151,7 +175,17 @@ fn read_all(mut stream: TcpStream, number: u64, allowed: &Receiver<()>, events: 
             Err(error) => Event::Lost(number, error.to_string()),
         };
         let is_over = matches!(event, Event::Lost(..));
-        if events.send(event).is_err() || is_over {
+        if !hand_over(event) || is_over {
+            return;
+        }
+    }
+}
+
+/// Hands over each event when its time has come.
+fn hand_over_later(held: &Receiver<(Instant, Event)>, hand_over: impl Fn(Event) -> bool) {
+    while let Ok((due, event)) = held.recv() {
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        if !hand_over(event) {
             return;
         }
     }

@@ -186,7 +186,7 @@ impl Driver {
                 .note(format!("{address} is one connection too many, {LINKS_MAX} may be open"));
         }
         links.count += 1;
-        match Socket::start(stream, links.count, &self.events) {
+        match Socket::start(stream, links.count, self.settings.delay, &self.events) {
             Ok(socket) => {
                 let connection =
                     Connection::new(links.settings, links.hello, random(), dialed, now);

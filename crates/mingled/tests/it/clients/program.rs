@@ -132,6 +132,22 @@ fn a_cluster_is_three_processes_with_the_same_data() {
 }
 
 #[test]
+fn a_cluster_has_the_distance_that_was_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["cluster", "--dcs", "3", "--port", "0", "--between", "300ms"];
+    let mut program = Program::start(&arguments, folder.path());
+    let addresses = [(); 3].map(|()| program.address());
+    let mut clients = addresses.map(Raw::connect);
+    until("they are connected", || clients[0].ask("DATACENTERS").matches("connected").count() == 2);
+    let begin = Instant::now();
+    clients[0].expect("SET a 1 => +OK");
+    until("another sees it", || clients[1].ask("GET a") == "\"1\"");
+    let found = begin.elapsed();
+    assert!(found >= Duration::from_millis(150), "no message is there after {found:?}");
+    assert!(program.stop(), "it ends without an error");
+}
+
+#[test]
 fn a_cluster_ends_with_its_parent() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut program = Program::start(&["cluster", "--dcs", "2", "--port", "0"], folder.path());
@@ -146,6 +162,8 @@ fn wrong_arguments_are_errors() {
         (&["--listen", "0.0.0.0:0"][..], "is not on loopback"),
         (&["--listen", "here"], "invalid value 'here' for '--listen <ADDRESS>'"),
         (&["cluster", "--dcs", "9"], "invalid value '9' for '--dcs <NUMBER>'"),
+        (&["cluster", "--between", "40"], "expected a number with `us`, `ms` or `s`"),
+        (&["cluster", "--between", "9s"], "expected at most 2s"),
         (
             &["serve", "--dir", "d", "--dc", "2", "--peers", "127.0.0.1:1", "--cluster", "1"],
             "--dc is 2, and --peers has 1 addresses",
