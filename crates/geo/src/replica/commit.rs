@@ -163,7 +163,7 @@ impl Replica {
         }
         for update in updates {
             self.check_partition(&update.key)?;
-            if !update.op.fits(update.key.kind) || update.op.is_measured() {
+            if !update.is_sound() {
                 return Err(Refusal::WrongKind { key: update.key.clone() });
             }
             if self.config.is_strong_only(&update.key) && !self.makes(Flaw::StrongOnlyIgnored) {

@@ -258,7 +258,7 @@ impl Session {
     /// The reason why the write cannot be added.
     pub fn write(&mut self, now: Now, mut update: Update) -> Result<(), CallError> {
         self.check_idle()?;
-        if !update.op.fits(update.key.kind) || update.op.is_measured() {
+        if !update.is_sound() {
             return Err(CallError::WrongKind);
         }
         let running = self.run(now);

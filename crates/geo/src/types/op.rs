@@ -152,3 +152,12 @@ pub struct Update {
     /// Its id, if other transactions may run it too.
     pub id: Option<OpId>,
 }
+
+impl Update {
+    /// True if a client may send it: the operation fits the item, no replica has measured it, and an
+    /// operation on an item of [`Kind::Item`] has no id.
+    pub fn is_sound(&self) -> bool {
+        let has_sound_id = self.id.is_none() || self.key.kind != Kind::Item;
+        self.op.fits(self.key.kind) && !self.op.is_measured() && has_sound_id
+    }
+}

@@ -1,10 +1,11 @@
 //! The rules of concurrent updates, each by its cases.
 
-use mingle_model::Value;
+use mingle_model::{Origin, TransactionId, Value};
 use proptest::prelude::*;
 
-use super::super::{Kind, State};
+use super::super::{Kind, OpId, State, Update};
 use super::*;
+use crate::key::Key;
 use crate::timestamp::PartitionId;
 
 /// Generates operations as clients request them.
@@ -153,6 +154,19 @@ fn a_cell_merges_as_its_table_says() {
 }
 
 #[test]
+fn an_operation_on_an_item_has_no_id() {
+    let transaction = TransactionId { origin: Origin(1), sequence: 1 };
+    let id = Some(OpId { transaction, phase: 0, position: 0 });
+    for kind in [Kind::Item, Kind::Counter] {
+        let op =
+            if kind == Kind::Item { Op::Item(ItemOp::Add(Place::Value, 1)) } else { Op::Add(1) };
+        let update = Update { key: Key::new(kind, "k"), op, id };
+        assert_eq!(update.is_sound(), kind == Kind::Counter);
+        assert!(Update { id: None, ..update }.is_sound());
+    }
+}
+
+#[test]
 fn sums_are_limited_where_they_are_shown() {
     let mut world = World::new();
     for (at, amount) in [(0, i64::MAX), (1, i64::MAX), (2, -1)] {
@@ -266,15 +280,11 @@ fn an_end_divides_additions_that_it_did_not_know() {
     // Another site has not heard of the deadline.
     world.run(1, 90, ItemOp::Add(Place::Value, 2));
     world.run(1, 110, ItemOp::Add(Place::Value, 4));
+    let apart = world.clone();
     assert_eq!(world.sites[1].0.as_item().expect("an item").at(120).value(), Some(int(7)));
     assert_eq!(world.seen(120, |view| view.value()), Some(int(4)));
     // A removal that was measured without the deadline takes what it saw, and no more.
-    let mut world = World::new();
-    world.run(0, 10, ItemOp::Add(Place::Value, 1));
-    world.deliver_all();
-    world.run(0, 20, ItemOp::Expire(Some(100)));
-    world.run(1, 90, ItemOp::Add(Place::Value, 2));
-    world.run(1, 110, ItemOp::Add(Place::Value, 4));
+    let mut world = apart;
     world.run(2, 115, ItemOp::Add(Place::Value, 8));
     world.run(1, 120, ItemOp::Delete);
     assert_eq!(world.seen(130, |view| view.value()), Some(int(8)));
