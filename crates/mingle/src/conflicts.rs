@@ -48,8 +48,11 @@ fn check_store(
 ) -> Result<(), Vec<String>> {
     let declared = &program.checked.stores[store.index()];
     let level = program.checked.levels.carrier(declared.level);
-    if level != Level::Linearizable {
-        return Err(vec![format!("is for a linearizable store, and {} is {level}", declared.name)]);
+    if !matches!(level, Level::Linearizable | Level::Causal) {
+        let name = &declared.name;
+        return Err(vec![format!(
+            "is for a linearizable or a causal store, and {name} is {level}"
+        )]);
     }
     if places < 2 {
         return Err(vec!["is for a store of several data centers, and it has one".into()]);
@@ -189,6 +192,23 @@ mod tests {
         assert_eq!(check("").expect_err("much is missing").lines().count(), 11);
     }
 
+    /// The list of a causal store is judged as that of a linearizable one.
+    #[test]
+    fn a_causal_store_has_such_a_list_too() {
+        let text = BANK.replace("store accounts: linearizable", "store accounts: causal");
+        let program = mingle_lang::check(&text).program.expect("it is right");
+        for (listed, clashes) in [(ALL, 0), ("", 11)] {
+            let text = format!(
+                "[stores.accounts]\ndatacenters = 3\nconflicts = [{listed}]\n[stores.feed]"
+            );
+            let binding = Binding::parse(&text).expect("it is right");
+            match check_binding(&program, &binding) {
+                Ok(notes) => assert!(clashes == 0 && notes[0].contains("close with withdraw, ")),
+                Err(error) => assert_eq!(error.to_string().lines().count(), clashes, "{error}"),
+            }
+        }
+    }
+
     #[test]
     fn what_makes_no_sense_is_named() {
         for (conflicts, expected) in [
@@ -203,11 +223,12 @@ mod tests {
             let error = check(conflicts).expect_err(expected);
             assert!(error.contains(expected), "{error}");
         }
-        let program = mingle_lang::check(BANK).program.expect("it is right");
+        let text = BANK.replace("store feed: causal", "store feed: eventual");
+        let program = mingle_lang::check(&text).program.expect("it is right");
         for (text, expected) in [
             (
                 "[stores.accounts]\n[stores.feed]\ndatacenters = 3\nconflicts = []",
-                "stores.feed.conflicts: is for a linearizable store, and feed is causal",
+                "stores.feed.conflicts: is for a linearizable or a causal store, and feed is eventual",
             ),
             (
                 "[stores.feed]\n[stores.accounts]\ndatacenters = 1\nconflicts = []",
