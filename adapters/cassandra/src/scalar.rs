@@ -5,16 +5,17 @@
 //! | `string` | `text`, `ascii`; `uuid`, `timeuuid` as their text |
 //! | `int` | `bigint`; `int`, `smallint`, `tinyint` have smaller ranges, and refuse values beyond them |
 //! | `float`, `bool`, `bytes`, `time` | `double`, `boolean`, `blob`, `timestamp` |
+//! | `date` | `date` |
 //! | `ref` | as the object's key |
 //! | `option` | a column that may be null |
 //! | all others | `text`, as JSON |
 
 use std::fmt;
 
-use mingle_model::{Float, Ref, Schema, Time, Type, Value, json};
+use mingle_model::{Date, Float, Ref, Schema, Time, Type, Value, json};
 use mingle_store::{Refusal, Violation, ViolationKind};
 use scylla::cluster::metadata::{ColumnType, NativeType};
-use scylla::value::{CqlTimestamp, CqlTimeuuid, CqlValue};
+use scylla::value::{CqlDate, CqlTimestamp, CqlTimeuuid, CqlValue};
 use serde::{Deserialize, Serialize};
 
 /// The type of a column.
@@ -32,6 +33,7 @@ pub enum Kind {
     Moment,
     Uuid,
     TimeUuid,
+    Day,
 }
 
 impl Kind {
@@ -52,6 +54,7 @@ impl Kind {
             NativeType::Timestamp => Self::Moment,
             NativeType::Uuid => Self::Uuid,
             NativeType::Timeuuid => Self::TimeUuid,
+            NativeType::Date => Self::Day,
             _ => return None,
         })
     }
@@ -72,6 +75,7 @@ impl fmt::Display for Kind {
             Self::Moment => "timestamp",
             Self::Uuid => "uuid",
             Self::TimeUuid => "timeuuid",
+            Self::Day => "date",
         })
     }
 }
@@ -93,6 +97,8 @@ pub enum Scalar {
     Moment(i64),
     Uuid([u8; 16]),
     TimeUuid([u8; 16]),
+    /// Days since 1970.
+    Day(i32),
 }
 
 impl Scalar {
@@ -112,6 +118,8 @@ impl Scalar {
             Self::Moment(ms) => CqlValue::Timestamp(CqlTimestamp(*ms)),
             Self::Uuid(bytes) => CqlValue::Uuid(CqlTimeuuid::from_bytes(*bytes).into()),
             Self::TimeUuid(bytes) => CqlValue::Timeuuid(CqlTimeuuid::from_bytes(*bytes)),
+            // In CQL, days are counted from the first one that there is.
+            Self::Day(days) => CqlValue::Date(CqlDate(days.cast_unsigned() ^ (1 << 31))),
         })
     }
 
@@ -145,6 +153,7 @@ pub fn check(schema: &Schema, kind: Kind, value_type: &Type) -> Result<(), Strin
         Type::Bool => kind == Kind::Bool,
         Type::Bytes => kind == Kind::Blob,
         Type::Time => kind == Kind::Moment,
+        Type::Date => kind == Kind::Day,
         _ => kind == Kind::Text,
     };
     if fits { Ok(()) } else { Err(format!("{value_type} has no form in a column of type {kind}")) }
@@ -192,6 +201,7 @@ pub fn encode(
             return Err(range(why));
         }
         (Value::Time(time), _) => Scalar::Moment(time.millis()),
+        (Value::Date(day), _) => Scalar::Day(day.days()),
         (value, of) => Scalar::Text(json::to_json(schema, value, of).to_string()),
     })
 }
@@ -240,6 +250,9 @@ pub fn decode(
         (Type::Bool, CqlValue::Boolean(value)) => Value::Bool(*value),
         (Type::Bytes, CqlValue::Blob(bytes)) => Value::Bytes(bytes.as_slice().into()),
         (Type::Time, CqlValue::Timestamp(at)) => Value::Time(moment(at.0)?),
+        (Type::Date, CqlValue::Date(day)) => {
+            Value::Date(Date::from_days((day.0 ^ (1 << 31)).cast_signed()))
+        }
         // Results of counting: `count(*)` is a bigint, and a native counter reads as a counter
         // value.
         (Type::Int, CqlValue::Counter(count)) => Value::Int(count.0),
@@ -286,6 +299,9 @@ mod tests {
             (Kind::Bool, Type::Bool, Value::Bool(true)),
             (Kind::Blob, Type::Bytes, Value::Bytes([0, 255].as_slice().into())),
             (Kind::Moment, Type::Time, Value::Time(Time::from_millis(-1))),
+            (Kind::Day, Type::Date, Value::Date(Date::MIN)),
+            (Kind::Day, Type::Date, Value::Date(Date::from_days(20_484))),
+            (Kind::Day, Type::Date, Value::Date(Date::MAX)),
             (Kind::Text, Type::List(Type::Int.into()), Value::list([Value::Int(1)])),
             (Kind::Big, Type::Option(Type::Int.into()), Value::NONE),
             (Kind::Big, Type::Option(Type::Int.into()), Value::some(Value::Int(7))),

@@ -171,7 +171,8 @@ fn fitting(found: &Described, is_key: bool) -> Result<Type, String> {
     }
     let schema = Schema::default();
     let fits = |candidate: &Type| Column::of_key(&schema, found, candidate, "it").is_ok();
-    let all = [Type::Bool, Type::Int, Type::Float, Type::String, Type::Bytes, Type::Time];
+    let all =
+        [Type::Bool, Type::Int, Type::Float, Type::String, Type::Bytes, Type::Time, Type::Date];
     all.into_iter().find(fits).ok_or_else(|| {
         match &*found.base {
             "json" | "jsonb" => "it holds a struct or list that only you can declare",

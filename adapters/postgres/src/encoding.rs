@@ -3,7 +3,7 @@
 //! Digests of this form identify objects and elements of any type and length: a btree index of
 //! PostgreSQL holds at most 2,700 bytes of a key.
 
-use mingle_model::{Float, Ref, Time, TransactionId, Value, WitnessRow};
+use mingle_model::{Date, Float, Ref, Time, TransactionId, Value, WitnessRow};
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of the encoded form.
@@ -100,6 +100,10 @@ fn put(value: &Value, bytes: &mut Vec<u8>, float: &dyn Fn(Float) -> u64) {
             put_bytes(bytes, object.kind().as_bytes());
             put(object.key(), bytes, float);
         }
+        Value::Date(value) => {
+            bytes.push(11);
+            bytes.extend(value.days().to_be_bytes());
+        }
     }
 }
 
@@ -133,6 +137,7 @@ pub fn decode(bytes: &mut &[u8]) -> Option<Value> {
             let kind = take_text(bytes)?;
             Value::Ref(Ref::new(kind, decode(bytes)?))
         }
+        11 => Value::Date(Date::from_days(i32::from_be_bytes(take(bytes)?))),
         _ => return None,
     })
 }
@@ -174,6 +179,7 @@ mod tests {
             Value::from(""),
             Value::Bytes(b"\0a".as_slice().into()),
             Value::Time(Time::from_micros(-1)),
+            Value::Date(Date::from_days(-1)),
             Value::Struct(vec![text.clone(), Value::NONE].into()),
             Value::some(Value::NONE),
             Value::list([text.clone(), text.clone()]),

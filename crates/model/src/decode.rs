@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 
+use crate::date::Date;
 use crate::limits::DECODED_DEPTH_MAX;
 use crate::time::Time;
 use crate::value::{Float, Ref, Value};
@@ -52,6 +53,7 @@ enum Written {
     Option(Option<Arc<Value>>),
     List(Arc<[Value]>),
     Ref(Ref),
+    Date(Date),
 }
 
 impl<'de> Deserialize<'de> for Value {
@@ -71,6 +73,7 @@ impl<'de> Deserialize<'de> for Value {
             Written::Option(value) => Self::Option(value),
             Written::List(items) => Self::List(items),
             Written::Ref(object) => Self::Ref(object),
+            Written::Date(value) => Self::Date(value),
         })
     }
 }
@@ -106,6 +109,7 @@ mod tests {
             Value::from("x"),
             Value::Bytes([1, 2].into()),
             Value::Time(Time::from_micros(7)),
+            Value::Date(Date::from_days(-7)),
             Value::Struct([Value::from(1), Value::NONE].into()),
             Value::some(Value::list([Value::from("y")])),
             Value::from(Ref::new("User", Value::from("ana"))),

@@ -13,6 +13,7 @@
 //! - [`limits`]: the named bounds on sizes.
 //! - [`random`]: seeded random numbers.
 
+mod date;
 mod decode;
 pub mod id;
 pub mod json;
@@ -25,6 +26,7 @@ mod time;
 pub mod types;
 pub mod value;
 
+pub use date::Date;
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use level::{Level, LevelId, Levels};
 pub use parse::parse_json;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Time;
 use crate::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::{Date, Time};
 
 /// A name in a program: of a store, an object, a field.
 pub type Name = Arc<str>;
@@ -50,6 +50,8 @@ pub enum Value {
     List(Arc<[Value]>),
     /// A handle to an object, whether or not that exists.
     Ref(Ref),
+    /// A day.
+    Date(Date),
 }
 
 impl Value {
@@ -90,7 +92,7 @@ impl Value {
     /// A rough count of the bytes of memory that this value holds, for budgets.
     pub fn weight(&self) -> usize {
         let inner = match self {
-            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_) => 0,
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_) | Self::Date(_) => 0,
             Self::String(text) => text.len(),
             Self::Bytes(bytes) => bytes.len(),
             Self::Struct(values) | Self::List(values) => values.iter().map(Self::weight).sum(),
@@ -180,7 +182,10 @@ impl Value {
     }
 
     fn is_small(&self) -> bool {
-        matches!(self, Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_))
+        matches!(
+            self,
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_) | Self::Date(_)
+        )
     }
 
     /// The boolean, if this is one.
@@ -260,6 +265,12 @@ impl From<Time> for Value {
     }
 }
 
+impl From<Date> for Value {
+    fn from(value: Date) -> Self {
+        Self::Date(value)
+    }
+}
+
 impl From<Ref> for Value {
     fn from(value: Ref) -> Self {
         Self::Ref(value)
@@ -319,6 +330,7 @@ impl fmt::Display for Value {
             Self::String(value) => write!(f, "{value:?}"),
             Self::Bytes(bytes) => write!(f, "b\"{}\"", bytes.escape_ascii()),
             Self::Time(value) => write!(f, "{value}"),
+            Self::Date(value) => write!(f, "{value}"),
             Self::Struct(values) => many(f, "{", values, "}"),
             Self::Option(None) => f.write_str("none"),
             Self::Option(Some(value)) => write!(f, "some({value})"),

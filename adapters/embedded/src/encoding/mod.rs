@@ -17,7 +17,7 @@ pub mod wire;
 mod tests {
     use std::sync::Arc;
 
-    use mingle_model::{Float, Ref, Time, Value};
+    use mingle_model::{Date, Float, Ref, Time, Value};
     use proptest::prelude::*;
 
     use super::{order, value};
@@ -34,6 +34,7 @@ mod tests {
             "[\u{1}ab\u{ff}\u{10ffff}]{0,4}".prop_map(Value::from),
             bytes.prop_map(|bytes| Value::Bytes(bytes.into())),
             any::<i64>().prop_map(|micros| Value::Time(Time::from_micros(micros))),
+            any::<i32>().prop_map(|days| Value::Date(Date::from_days(days))),
             Just(Value::NONE),
         ];
         leaf.prop_recursive(4, 16, 3, |inner| {

@@ -34,6 +34,8 @@ enum Cast {
     /// As a `timestamptz`; a `timestamp` is taken to be in UTC. The column keeps `digits`
     /// fractional digits of a second.
     Moment { is_zoned: bool, digits: u32 },
+    /// As a `date`.
+    Day,
     /// As JSON.
     Json,
     /// A counter: as text.
@@ -152,6 +154,8 @@ impl Column {
                 },
                 _ => return misfit("timestamp with time zone"),
             },
+            Type::Date if base == "date" => Cast::Day,
+            Type::Date => return misfit("date"),
             _ => match base {
                 "json" | "jsonb" => Cast::Json,
                 _ => return misfit("json or jsonb"),
@@ -206,6 +210,7 @@ impl Column {
             Cast::Whole => format!("${number}::bigint::{sql_type}"),
             Cast::Text | Cast::Uuid | Cast::Json => format!("${number}::text::{sql_type}"),
             Cast::Sum => format!("${number}::text::numeric"),
+            Cast::Day => format!("${number}::date::{sql_type}"),
             Cast::Moment { is_zoned: true, .. } => format!("${number}::timestamptz::{sql_type}"),
             Cast::Moment { .. } => {
                 format!("(${number}::timestamptz AT TIME ZONE 'UTC')::{sql_type}")
@@ -220,6 +225,7 @@ impl Column {
             Cast::Plain => name.clone(),
             Cast::Whole => format!("{name}::bigint"),
             Cast::Text | Cast::Uuid | Cast::Json | Cast::Sum => format!("{name}::text"),
+            Cast::Day => format!("{name}::date"),
             Cast::Moment { is_zoned: true, .. } => format!("{name}::timestamptz"),
             Cast::Moment { .. } => format!("({name}::timestamp AT TIME ZONE 'UTC')"),
         }
@@ -271,6 +277,9 @@ impl Column {
                 wire::moment_param(*time)
                     .map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
             }
+            (Cast::Day, Value::Date(day)) => {
+                wire::day_param(*day).map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
+            }
             _ => wire::param(value).ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
         }
     }
@@ -305,6 +314,11 @@ impl Column {
                 let time = wire::moment(raw);
                 let time = time.map_err(|found| format!("column {} holds {found}", self.name))?;
                 of_scalar(&layout.schema, &self.value_type, Value::Time(time)).ok_or_else(misfit)?
+            }
+            Cast::Day => {
+                let day = wire::day(raw);
+                let day = day.map_err(|found| format!("column {} holds {found}", self.name))?;
+                of_scalar(&layout.schema, &self.value_type, Value::Date(day)).ok_or_else(misfit)?
             }
             _ => scalar_value(&layout.schema, &self.value_type, raw).ok_or_else(misfit)?,
         };
@@ -364,6 +378,7 @@ mod tests {
             ("numeric", Type::Int, "bigint"),
             ("character", Type::String, "character varying"),
             ("date", Type::Time, "timestamp with time zone"),
+            ("timestamp with time zone", Type::Date, "date"),
             ("integer", Type::Option(Type::Int.into()), "may be null"),
         ] {
             let error = check(base, &declared).unwrap_err();

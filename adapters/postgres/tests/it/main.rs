@@ -3,6 +3,7 @@
 mod changed;
 mod conformance;
 mod crash;
+mod dates;
 mod engine;
 mod guards;
 mod histories;

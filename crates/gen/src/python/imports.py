@@ -15,5 +15,5 @@ import time
 import urllib.parse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import date as _Date, datetime, timedelta, timezone
 from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar, overload

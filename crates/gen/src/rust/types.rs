@@ -24,6 +24,7 @@ impl Context<'_> {
             Type::String => quote!(::std::string::String),
             Type::Bytes => quote!(::std::vec::Vec<u8>),
             Type::Time => quote!(::mingle::typed::Time),
+            Type::Date => quote!(::mingle::typed::Date),
             Type::Struct(name) => {
                 let ident = self.types.ident(name);
                 if boxed.contains(name) {
@@ -76,7 +77,7 @@ impl Context<'_> {
                 let inner = self.borrowed(inner);
                 quote!(::std::option::Option<#inner>)
             }
-            Type::Bool | Type::Int | Type::Float | Type::Time | Type::Rushed(_) => {
+            Type::Bool | Type::Int | Type::Float | Type::Time | Type::Date | Type::Rushed(_) => {
                 self.owned(value_type)
             }
         }

@@ -7,9 +7,10 @@ use super::names::Names;
 use super::{Context, doc};
 
 /// The runtime's declarations that not every program uses.
-const IN_USE: [&str; 17] = [
+const IN_USE: [&str; 18] = [
     "$bool",
     "$bytes",
+    "$day",
     "$float",
     "$int",
     "$key",

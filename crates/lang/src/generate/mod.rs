@@ -32,6 +32,7 @@ enum Kind {
     Pair,
     Float,
     Time,
+    Date,
     Bytes,
     /// A ref to the kind of this index.
     Ref(usize),
@@ -261,6 +262,7 @@ impl Generator {
             Kind::Pair,
             Kind::Float,
             Kind::Time,
+            Kind::Date,
             Kind::Bytes,
             Kind::Ref(object),
             Kind::Ref(object),
@@ -282,6 +284,7 @@ impl Generator {
             Kind::Pair => "Pair".into(),
             Kind::Float => "float".into(),
             Kind::Time => "time".into(),
+            Kind::Date => "date".into(),
             Kind::Bytes => "bytes".into(),
             Kind::Ref(index) => format!("ref O{index}"),
         };

@@ -20,6 +20,7 @@ impl Generator {
             Kind::Pair => &["Pair { first: 1, second: true }", "Pair { second: false, first: 2 }"],
             Kind::Float => &["2.5", "1e3", "-0.0", "0.5"],
             Kind::Time => &["now()"],
+            Kind::Date => &["date(\"2026-01-31\")", "date(\"1969-12-31\")", "date(\"0000-02-29\")"],
             Kind::Bytes => &["b\"ab\"", "b\"\\x00\"", "b\"\""],
             Kind::Ref(store) => {
                 return format!("O{store}[\"{}\"]", self.random.pick(&KEYS));
@@ -58,7 +59,8 @@ impl Generator {
             Kind::Text => match self.random.below(6) {
                 0 | 1 => format!("({} + {})", self.part(Kind::Text, at), self.literal(Kind::Text)),
                 2 => {
-                    let kinds = [Kind::Int, Kind::Bool, Kind::Float, Kind::Time, Kind::Text];
+                    let kinds =
+                        [Kind::Int, Kind::Bool, Kind::Float, Kind::Time, Kind::Date, Kind::Text];
                     let kind = *self.random.pick(&kinds);
                     format!("string({})", self.part(kind, at))
                 }
@@ -82,10 +84,24 @@ impl Generator {
                 format!("(Pair {{ first: {first}, second: {second} }})")
             }
             Kind::Float => self.float(at),
-            Kind::Time => match self.random.below(3) {
+            Kind::Time => match self.random.below(4) {
+                1 => format!("time({})", self.part(Kind::Date, at)),
                 0 => {
                     let op = *self.random.pick(&["+", "-"]);
                     format!("({} {op} {})", self.part(Kind::Time, at), self.part(Kind::Int, at))
+                }
+                _ => self.literal(kind),
+            },
+            Kind::Date => match self.random.below(5) {
+                0 => {
+                    let op = *self.random.pick(&["+", "-"]);
+                    format!("({} {op} {})", self.part(Kind::Date, at), self.part(Kind::Int, at))
+                }
+                1 => format!("date({})", self.part(Kind::Time, at)),
+                2 => {
+                    let (text, other) = (self.part(Kind::Text, at), self.part(Kind::Date, at));
+                    // A text that stands in the program would give no option.
+                    format!("(date(\"\" + {text}) ?? {other})")
                 }
                 _ => self.literal(kind),
             },
@@ -136,7 +152,7 @@ impl Generator {
             }
             10 => format!("abs({})", self.part(Kind::Int, at)),
             11 => {
-                let kind = *self.random.pick(&[Kind::Float, Kind::Time]);
+                let kind = *self.random.pick(&[Kind::Float, Kind::Time, Kind::Date]);
                 format!("int({})", self.part(kind, at))
             }
             12 => format!("(int({}) ?? 0)", self.part(Kind::Text, at)),
@@ -145,7 +161,8 @@ impl Generator {
                 format!("{}.size()", self.part(kind, at))
             }
             _ => {
-                let (one, other) = self.two(Kind::Time, at);
+                let kind = *self.random.pick(&[Kind::Time, Kind::Date]);
+                let (one, other) = self.two(kind, at);
                 format!("({one} - {other})")
             }
         }
@@ -153,7 +170,8 @@ impl Generator {
 
     fn truth(&mut self, at: (usize, usize)) -> String {
         let orders = ["<", "<=", ">", ">="];
-        let kinds = [Kind::Int, Kind::Int, Kind::Text, Kind::Float, Kind::Time, Kind::Bytes];
+        let kinds =
+            [Kind::Int, Kind::Int, Kind::Text, Kind::Float, Kind::Time, Kind::Date, Kind::Bytes];
         let (op, kind) = (*self.random.pick(&orders), *self.random.pick(&kinds));
         match self.random.below(10) {
             0 | 1 => {

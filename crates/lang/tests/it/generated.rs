@@ -18,7 +18,7 @@ const EXCEPTIONS: [(&str, &str); 1] =
 
 /// Operations named in the tables of the reference, by type, with their form in the checked
 /// program.
-const OPERATIONS: [(&str, &str, &str); 45] = [
+const OPERATIONS: [(&str, &str, &str); 48] = [
     ("list<T>", "size", "Local(ListSize,"),
     ("list<T>", "get", "Local(ListGet,"),
     ("list<T>", "contains", "Local(ListContains,"),
@@ -33,6 +33,9 @@ const OPERATIONS: [(&str, &str, &str); 45] = [
     ("time", "+ int", "Local(AddTime,"),
     ("time", "- int", "Local(SubtractMs,"),
     ("time", "- time", "Local(SubtractTime,"),
+    ("date", "+ int", "Local(AddDate,"),
+    ("date", "- int", "Local(SubtractDays,"),
+    ("date", "- date", "Local(SubtractDate,"),
     ("any", "==", "Local(Equal,"),
     ("any", "!=", "Local(NotEqual,"),
     ("register T", "r.f = e", "Assign(Place"),
@@ -67,7 +70,7 @@ const OPERATIONS: [(&str, &str, &str); 45] = [
 ];
 
 /// The other constructs of the reference, with their form in the checked program.
-const OTHERS: [(&str, &str); 58] = [
+const OTHERS: [(&str, &str); 63] = [
     ("a read `by` a bound", "By(20)"),
     ("a read `at` a weaker level", "At(LevelId("),
     ("`match` over an answer", "MatchAnswer {"),
@@ -113,6 +116,11 @@ const OTHERS: [(&str, &str); 58] = [
     ("`int(float)`", "Local(IntFromFloat,"),
     ("`int(string)`", "Local(IntFromString,"),
     ("`int(time)`", "Local(IntFromTime,"),
+    ("`int(date)`", "Local(IntFromDate,"),
+    ("`date(time)`", "Local(DateFromTime,"),
+    ("`date(string)`", "Local(DateFromString,"),
+    ("`date` of a literal", "Const(Date("),
+    ("`time(date)`", "Local(TimeFromDate,"),
     ("`float(int)`", "Local(FloatFromInt,"),
     ("`float(string)`", "Local(FloatFromString,"),
     ("`now()`", "kind: Now,"),

@@ -15,6 +15,7 @@ pub(super) fn schema(value_type: &Type) -> Json {
         Type::Float => built_in("float"),
         Type::Bytes => built_in("bytes"),
         Type::Time => built_in("time"),
+        Type::Date => built_in("date"),
         Type::Struct(name) => reference(&escape_name(name)),
         Type::Ref(name) => reference(&key_name(name)),
         Type::List(inner) => json!({ "type": "array", "items": schema(inner) }),
@@ -204,6 +205,15 @@ fn built_ins() -> Map<String, Json> {
                 { "type": "string" },
                 { "type": "integer", "minimum": -largest, "maximum": largest },
             ],
+        }),
+    );
+    add(
+        "date",
+        json!({
+            "type": "string",
+            "description": "A day: year, month and day. Years outside 0000 to 9999 have a sign.",
+            "pattern": "^([0-9]{4}|[+-][0-9]{4,7})-[0-9]{2}-[0-9]{2}$",
+            "examples": ["2026-01-31"],
         }),
     );
     add("problem", problem());

@@ -66,6 +66,9 @@ pub fn odd_types() -> Vec<Type> {
         option(option(Type::Int)),
         list(Type::String),
         list(option(Type::Struct("Point".into()))),
+        Type::Date,
+        option(Type::Date),
+        list(Type::Date),
     ]
 }
 
@@ -129,6 +132,7 @@ pub fn store_schema(level: Level) -> StoreSchema {
         ("ByBool", Type::Bool),
         ("ByBytes", Type::Bytes),
         ("ByTime", Type::Time),
+        ("ByDate", Type::Date),
         ("ByRef", Type::Ref("Thing".into())),
     ];
     for (name, key) in keys {

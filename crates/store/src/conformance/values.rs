@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mingle_model::{Float, Ref, Time, Type, Value};
+use mingle_model::{Date, Float, Ref, Time, Type, Value};
 
 use super::schema::{MARKS, TAGS, TEXT, at, odd_field, odd_types, thing};
 use super::{Bench, Checked, ensure, ensure_eq, tests};
@@ -45,6 +45,9 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
             .map(|bytes| Value::Bytes(bytes.into()))
             .to_vec(),
         Type::Time => ints.map(|micros| Value::Time(Time::from_micros(micros))).to_vec(),
+        Type::Date => [0, 1, -1, i32::MIN, i32::MAX, 255, 256, -256, 20_484, -719_469]
+            .map(|days| Value::Date(Date::from_days(days)))
+            .to_vec(),
         Type::Struct(_) => vec![
             point(0, None),
             point(0, Some("")),
@@ -172,6 +175,7 @@ async fn odd_values_are_keys_of_objects(bench: &Bench<'_>) -> Checked {
         ("ByBool", Type::Bool),
         ("ByBytes", Type::Bytes),
         ("ByTime", Type::Time),
+        ("ByDate", Type::Date),
         ("ByRef", Type::Ref("Thing".into())),
     ];
     for (kind, key_type) in kinds {
