@@ -24,8 +24,8 @@ pub enum Codec {
 }
 
 fn is_plain(value_type: &Type) -> bool {
-    use Type::{Bool, Bytes, Date, Float, Int, String, Time};
-    matches!(value_type, Bool | Int | Float | String | Bytes | Time | Date)
+    use Type::{Bool, Bytes, Date, Decimal, Float, Int, String, Time};
+    matches!(value_type, Bool | Int | Float | String | Bytes | Time | Date | Decimal)
 }
 
 impl Codec {
@@ -54,6 +54,7 @@ impl Codec {
                 Type::Bool => "boolean",
                 Type::Int | Type::Time | Type::Date => "bigint",
                 Type::Float => "double precision",
+                Type::Decimal => "numeric",
                 Type::Bytes => "bytea",
                 _ => "text COLLATE \"C\"",
             },

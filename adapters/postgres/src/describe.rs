@@ -171,13 +171,20 @@ fn fitting(found: &Described, is_key: bool) -> Result<Type, String> {
     }
     let schema = Schema::default();
     let fits = |candidate: &Type| Column::of_key(&schema, found, candidate, "it").is_ok();
-    let all =
-        [Type::Bool, Type::Int, Type::Float, Type::String, Type::Bytes, Type::Time, Type::Date];
+    let all = [
+        Type::Bool,
+        Type::Int,
+        Type::Float,
+        Type::String,
+        Type::Bytes,
+        Type::Time,
+        Type::Date,
+        Type::Decimal,
+    ];
     all.into_iter().find(fits).ok_or_else(|| {
         match &*found.base {
             "json" | "jsonb" => "it holds a struct or list that only you can declare",
             "real" => "a float would lose digits; double precision would fit",
-            "numeric" => "it has digits after the point; an integer of the smallest unit would fit",
             "character" => "its values are filled up with blanks; text would fit",
             _ => "no type of the language is like it",
         }

@@ -247,6 +247,7 @@ fn parameter_type(schema: &Schema, value_type: &Type) -> SqlType {
         Type::Bytes => SqlType::BYTEA,
         Type::Time => SqlType::TIMESTAMPTZ,
         Type::Date => SqlType::DATE,
+        Type::Decimal => SqlType::NUMERIC,
         Type::Ref(kind) => match schema.objects.get(kind) {
             Some(object) => parameter_type(schema, &object.key_type),
             None => SqlType::JSON,
@@ -308,6 +309,7 @@ fn check_type(schema: &Schema, column: &str, found: &SqlType, wanted: &Type) -> 
         Type::Bytes => &[SqlType::BYTEA],
         Type::Time => &[SqlType::TIMESTAMPTZ, SqlType::TIMESTAMP],
         Type::Date => &[SqlType::DATE],
+        Type::Decimal => &[SqlType::NUMERIC],
         Type::Ref(kind) if schema.objects.contains_key(kind) => {
             return check_type(schema, column, found, &schema.objects[kind].key_type);
         }
@@ -379,6 +381,9 @@ fn column_value(
         }
         Type::Time => wire::moment(raw)
             .map(Value::Time)
+            .map_err(|found| format!("column {} holds {found}", name())),
+        Type::Decimal => crate::numeric::decode(raw)
+            .map(Value::Decimal)
             .map_err(|found| format!("column {} holds {found}", name())),
         Type::Date => wire::day(raw)
             .map(Value::Date)

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use mingle_model::{Date, Float, Time, Value};
+use mingle_model::{Date, Decimal, Float, Time, Value};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type as SqlType, to_sql_checked};
 
@@ -33,6 +33,8 @@ pub enum Param {
     Moment(Time),
     /// `date`.
     Day(Date),
+    /// `numeric`.
+    Number(Decimal),
     /// `double precision`.
     Float(f64),
     /// `text`, or `json` in its text form.
@@ -52,6 +54,7 @@ impl Param {
             Self::Int(_) => SqlType::INT8,
             Self::Moment(_) => SqlType::TIMESTAMPTZ,
             Self::Day(_) => SqlType::DATE,
+            Self::Number(_) => SqlType::NUMERIC,
             Self::Float(_) => SqlType::FLOAT8,
             Self::Text(_) => SqlType::TEXT,
             Self::Bytes(_) => SqlType::BYTEA,
@@ -73,6 +76,10 @@ impl ToSql for Param {
             // Microseconds since 2000.
             Self::Moment(time) => time.micros().saturating_sub(EPOCH_US).to_sql(sql_type, out),
             Self::Day(day) => day.days().saturating_sub(EPOCH_DAYS).to_sql(sql_type, out),
+            Self::Number(number) => {
+                out.extend_from_slice(&crate::numeric::encode(*number));
+                Ok(IsNull::No)
+            }
             Self::Float(value) => value.to_sql(sql_type, out),
             Self::Text(text) => text.as_str().to_sql(sql_type, out),
             Self::Bytes(bytes) => bytes.as_slice().to_sql(sql_type, out),
@@ -215,7 +222,7 @@ fn read_int(raw: &[u8]) -> Option<i64> {
 }
 
 /// Decodes a scalar of a type used on the wire: `bool`, `bigint` (for an `int`, a `time` or a `date`),
-/// `double precision`, `text`, `bytea`.
+/// `double precision`, `numeric`, `text`, `bytea`.
 pub fn scalar(value_type: &mingle_model::Type, raw: &[u8]) -> Option<Value> {
     use mingle_model::Type;
     Some(match value_type {
@@ -223,6 +230,7 @@ pub fn scalar(value_type: &mingle_model::Type, raw: &[u8]) -> Option<Value> {
         Type::Int => Value::Int(read_int(raw)?),
         Type::Time => Value::Time(Time::from_micros(read_int(raw)?)),
         Type::Date => Value::Date(Date::from_days(read_int(raw)?.try_into().ok()?)),
+        Type::Decimal => Value::Decimal(crate::numeric::decode(raw).ok()?),
         Type::Float => {
             Value::Float(Float(f64::from_bits(u64::from_be_bytes(raw.try_into().ok()?))))
         }
@@ -300,6 +308,7 @@ pub fn param(value: &Value) -> Option<Param> {
         Value::Bytes(raw) => Param::Bytes(raw.to_vec()),
         Value::Time(time) => Param::Int(time.micros()),
         Value::Date(day) => Param::Int(day.days().into()),
+        Value::Decimal(number) => Param::Number(*number),
         _ => return None,
     })
 }

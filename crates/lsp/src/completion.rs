@@ -20,12 +20,12 @@ const PLACE: &str = "completed_here__";
 const ITEMS: [&str; 7] =
     ["level", "store", "object", "struct", "fn", "transaction", "isolated transaction"];
 
-const TYPES: [&str; 14] = [
-    "bool", "int", "float", "string", "bytes", "time", "date", "ref", "option", "list", "counter",
-    "set", "map", "log",
+const TYPES: [&str; 15] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
+    "counter", "set", "map", "log",
 ];
 
-const FUNCTIONS: [&str; 13] = [
+const FUNCTIONS: [&str; 14] = [
     "now",
     "unique",
     "string",
@@ -33,6 +33,7 @@ const FUNCTIONS: [&str; 13] = [
     "float",
     "date",
     "time",
+    "decimal",
     "min",
     "max",
     "abs",

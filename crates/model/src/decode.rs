@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::date::Date;
+use crate::decimal::Decimal;
 use crate::limits::DECODED_DEPTH_MAX;
 use crate::time::Time;
 use crate::value::{Float, Ref, Value};
@@ -54,6 +55,7 @@ enum Written {
     List(Arc<[Value]>),
     Ref(Ref),
     Date(Date),
+    Decimal(Decimal),
 }
 
 impl<'de> Deserialize<'de> for Value {
@@ -74,6 +76,7 @@ impl<'de> Deserialize<'de> for Value {
             Written::List(items) => Self::List(items),
             Written::Ref(object) => Self::Ref(object),
             Written::Date(value) => Self::Date(value),
+            Written::Decimal(value) => Self::Decimal(value),
         })
     }
 }
@@ -110,6 +113,7 @@ mod tests {
             Value::Bytes([1, 2].into()),
             Value::Time(Time::from_micros(7)),
             Value::Date(Date::from_days(-7)),
+            Value::Decimal(Decimal::new(-150, 2).expect("three digits")),
             Value::Struct([Value::from(1), Value::NONE].into()),
             Value::some(Value::list([Value::from("y")])),
             Value::from(Ref::new("User", Value::from("ana"))),

@@ -1,5 +1,5 @@
 //! The one JSON form of values: `int` as a number, beyond 2^53 as a string; `bytes` in base64;
-//! `time` as RFC 3339; `date` as its text; a `ref` as its key; an `option` as null or the value, nested ones as
+//! `time` as RFC 3339; `date` and `decimal` as their texts; a `ref` as its key; an `option` as null or the value, nested ones as
 //! `{"some": …}`; maps with string keys as objects, with others as pairs.
 
 use std::fmt;
@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Number, Value as Json};
 
 use crate::date::Date;
+use crate::decimal::Decimal;
 use crate::limits::{JSON_DEPTH_MAX, JSON_NUMBER_MAX, LIST_ITEMS_MAX, STRING_BYTES_MAX};
 use crate::time::Time;
 use crate::types::{Schema, Type};
@@ -50,6 +51,7 @@ pub fn to_json(schema: &Schema, value: &Value, value_type: &Type) -> Json {
         (Value::Bytes(value), _) => Json::String(BASE64.encode(value)),
         (Value::Time(value), _) => Json::String(value.to_string()),
         (Value::Date(value), _) => Json::String(value.to_string()),
+        (Value::Decimal(value), _) => Json::String(value.to_string()),
         (Value::Struct(values), Type::Struct(name)) => {
             let declared = &schema.structs[name];
             let fields = declared.fields.iter().zip(values.iter());
@@ -184,6 +186,7 @@ impl Reader<'_> {
                 Json::String(text) => Date::parse(text).map(Value::Date),
                 _ => Err(expected("a date such as \"2026-01-31\"", json)),
             },
+            Type::Decimal => read_decimal(json),
             Type::Ref(name) => {
                 let declared = self
                     .schema
@@ -318,6 +321,17 @@ fn read_int(json: &Json) -> Option<i64> {
     }
 }
 
+/// A number of JSON counts only if it is whole: readers of JSON take others for floats.
+fn read_decimal(json: &Json) -> Result<Value, String> {
+    match json {
+        Json::String(text) => Decimal::parse(text).map(Value::Decimal),
+        Json::Number(number) if number.is_i64() => {
+            Ok(Value::Decimal(Decimal::from(number.as_i64().unwrap_or_default())))
+        }
+        _ => Err(expected("a decimal such as \"-19.90\"", json)),
+    }
+}
+
 fn read_float(json: &Json) -> Option<Value> {
     let float = match json {
         Json::Number(number) => number.as_f64()?,
@@ -356,6 +370,22 @@ mod tests {
         for wrong in [Json::from(20_484), Json::from("2026-02-30"), Json::Null] {
             let found = from_json(&schema, &wrong, &Type::Date);
             assert!(found.is_err_and(|error| error.message.contains("expected a date")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn decimals_are_texts_with_their_scale() {
+        let schema = Schema::default();
+        for text in ["0", "-19.90", "0.000", &"9".repeat(38)] {
+            let json = Json::from(text);
+            let read = from_json(&schema, &json, &Type::Decimal).expect("a decimal");
+            assert_eq!(to_json(&schema, &read, &Type::Decimal), json);
+        }
+        let whole = from_json(&schema, &Json::from(-7), &Type::Decimal);
+        assert_eq!(whole, Ok(Value::Decimal(Decimal::from(-7))));
+        for wrong in [Json::from(0.1), Json::from("1e3"), Json::Null, Json::from("9".repeat(39))] {
+            let found = from_json(&schema, &wrong, &Type::Decimal);
+            assert!(found.is_err_and(|error| error.message.contains("decimal")), "{wrong}");
         }
     }
 

@@ -14,6 +14,7 @@
 //! - [`random`]: seeded random numbers.
 
 mod date;
+mod decimal;
 mod decode;
 pub mod id;
 pub mod json;
@@ -27,6 +28,7 @@ pub mod types;
 pub mod value;
 
 pub use date::Date;
+pub use decimal::Decimal;
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use level::{Level, LevelId, Levels};
 pub use parse::parse_json;

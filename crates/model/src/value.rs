@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
-use crate::{Date, Time};
+use crate::{Date, Decimal, Time};
 
 /// A name in a program: of a store, an object, a field.
 pub type Name = Arc<str>;
@@ -52,6 +52,8 @@ pub enum Value {
     Ref(Ref),
     /// A day.
     Date(Date),
+    /// An exact number.
+    Decimal(Decimal),
 }
 
 impl Value {
@@ -92,7 +94,12 @@ impl Value {
     /// A rough count of the bytes of memory that this value holds, for budgets.
     pub fn weight(&self) -> usize {
         let inner = match self {
-            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_) | Self::Date(_) => 0,
+            Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Time(_)
+            | Self::Date(_)
+            | Self::Decimal(_) => 0,
             Self::String(text) => text.len(),
             Self::Bytes(bytes) => bytes.len(),
             Self::Struct(values) | Self::List(values) => values.iter().map(Self::weight).sum(),
@@ -184,7 +191,12 @@ impl Value {
     fn is_small(&self) -> bool {
         matches!(
             self,
-            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_) | Self::Date(_)
+            Self::Bool(_)
+                | Self::Int(_)
+                | Self::Float(_)
+                | Self::Time(_)
+                | Self::Date(_)
+                | Self::Decimal(_)
         )
     }
 
@@ -271,6 +283,12 @@ impl From<Date> for Value {
     }
 }
 
+impl From<Decimal> for Value {
+    fn from(value: Decimal) -> Self {
+        Self::Decimal(value)
+    }
+}
+
 impl From<Ref> for Value {
     fn from(value: Ref) -> Self {
         Self::Ref(value)
@@ -331,6 +349,7 @@ impl fmt::Display for Value {
             Self::Bytes(bytes) => write!(f, "b\"{}\"", bytes.escape_ascii()),
             Self::Time(value) => write!(f, "{value}"),
             Self::Date(value) => write!(f, "{value}"),
+            Self::Decimal(value) => write!(f, "{value}"),
             Self::Struct(values) => many(f, "{", values, "}"),
             Self::Option(None) => f.write_str("none"),
             Self::Option(Some(value)) => write!(f, "some({value})"),
@@ -342,7 +361,8 @@ impl fmt::Display for Value {
 
 impl Value {
     /// One representative for each class of equal values, so that equal elements and keys are one wherever they are
-    /// kept: the two zeros are equal, and `0.0` stands for both.
+    /// kept: the two zeros are equal, and `0.0` stands for both; `1.50` and
+    /// `1.5` are, and `1.5` stands for both.
     ///
     /// # Examples
     ///
@@ -356,6 +376,7 @@ impl Value {
     pub fn canonical(&self) -> Self {
         match self {
             Self::Float(value) => Self::Float(Float(value.canonical())),
+            Self::Decimal(value) => Self::Decimal(value.canonical()),
             Self::Struct(values) => Self::Struct(values.iter().map(Self::canonical).collect()),
             Self::List(items) => Self::List(items.iter().map(Self::canonical).collect()),
             Self::Option(Some(inner)) => Self::some(inner.canonical()),

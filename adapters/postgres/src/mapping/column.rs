@@ -1,6 +1,6 @@
 //! Columns of existing tables: the values that fit, and their casts.
 
-use mingle_model::{Ref, Schema, Type, Value, json};
+use mingle_model::{Decimal, Ref, Schema, Type, Value, json};
 use mingle_store::{Refusal, Violation};
 
 use crate::layout::Layout;
@@ -36,6 +36,8 @@ enum Cast {
     Moment { is_zoned: bool, digits: u32 },
     /// As a `date`.
     Day,
+    /// As a `numeric`, of so many digits before the point and after it if the column has bounds.
+    Number { digits: Option<(i64, i64)> },
     /// As JSON.
     Json,
     /// A counter: as text.
@@ -66,6 +68,12 @@ pub(crate) struct Described {
     pub(crate) digits: Option<(i64, i64)>,
     /// The number of fractional digits of a second that a `timestamp` keeps.
     pub(crate) second_digits: u32,
+}
+
+/// Returns the digits of a `numeric`, all of them and those after the point, from the modifier of its type.
+pub(crate) fn digits_of(modifier: i64) -> (i64, i64) {
+    // The number after the point has eleven bits, and may be below 0.
+    ((modifier >> 16) & 0xffff, ((modifier & 0x7ff) ^ 0x400) - 0x400)
 }
 
 /// Returns the scalar that represents a type in a column: for a `ref` that of its key.
@@ -154,6 +162,8 @@ impl Column {
                 },
                 _ => return misfit("timestamp with time zone"),
             },
+            Type::Decimal if base == "numeric" => Cast::Number { digits: found.digits },
+            Type::Decimal => return misfit("numeric"),
             Type::Date if base == "date" => Cast::Day,
             Type::Date => return misfit("date"),
             _ => match base {
@@ -211,6 +221,7 @@ impl Column {
             Cast::Text | Cast::Uuid | Cast::Json => format!("${number}::text::{sql_type}"),
             Cast::Sum => format!("${number}::text::numeric"),
             Cast::Day => format!("${number}::date::{sql_type}"),
+            Cast::Number { .. } => format!("${number}::numeric::{sql_type}"),
             Cast::Moment { is_zoned: true, .. } => format!("${number}::timestamptz::{sql_type}"),
             Cast::Moment { .. } => {
                 format!("(${number}::timestamptz AT TIME ZONE 'UTC')::{sql_type}")
@@ -226,6 +237,7 @@ impl Column {
             Cast::Whole => format!("{name}::bigint"),
             Cast::Text | Cast::Uuid | Cast::Json | Cast::Sum => format!("{name}::text"),
             Cast::Day => format!("{name}::date"),
+            Cast::Number { .. } => format!("{name}::numeric"),
             Cast::Moment { is_zoned: true, .. } => format!("{name}::timestamptz"),
             Cast::Moment { .. } => format!("({name}::timestamp AT TIME ZONE 'UTC')"),
         }
@@ -277,6 +289,12 @@ impl Column {
                 wire::moment_param(*time)
                     .map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
             }
+            (Cast::Number { digits: Some((all, after)) }, Value::Decimal(number))
+                if !holds(*number, all, after) =>
+            {
+                // The database would round the value, and the row would then hold another one.
+                Err(self.beyond(&format!("cannot hold {value}: it is numeric({all}, {after})")))
+            }
             (Cast::Day, Value::Date(day)) => {
                 wire::day_param(*day).map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
             }
@@ -315,6 +333,13 @@ impl Column {
                 let time = time.map_err(|found| format!("column {} holds {found}", self.name))?;
                 of_scalar(&layout.schema, &self.value_type, Value::Time(time)).ok_or_else(misfit)?
             }
+            Cast::Number { .. } => {
+                let number = crate::numeric::decode(raw);
+                let number =
+                    number.map_err(|found| format!("column {} holds {found}", self.name))?;
+                of_scalar(&layout.schema, &self.value_type, Value::Decimal(number))
+                    .ok_or_else(misfit)?
+            }
             Cast::Day => {
                 let day = wire::day(raw);
                 let day = day.map_err(|found| format!("column {} holds {found}", self.name))?;
@@ -335,6 +360,22 @@ fn of_scalar(schema: &Schema, value_type: &Type, value: Value) -> Option<Value> 
     let Type::Ref(kind) = value_type else { return Some(value) };
     let key = of_scalar(schema, &schema.objects.get(kind)?.key_type, value)?;
     Some(Value::Ref(Ref::new(kind.clone(), key)))
+}
+
+/// True if a `numeric` of `all` digits, of which `after` stand after the point, holds a number exactly. If `after` is
+/// below 0, it holds multiples of a power of ten.
+fn holds(number: Decimal, all: i64, after: i64) -> bool {
+    let number = number.canonical();
+    if number.is_zero() {
+        return true;
+    }
+    let mut digits = number.coefficient().unsigned_abs().to_string();
+    let zeros = digits.len() - digits.trim_end_matches('0').len();
+    digits.truncate(digits.len() - zeros);
+    // The place of the last digit that is not 0, counted from the point to the right, and the one of the first.
+    let last = i64::from(number.scale()) - zeros as i64;
+    let first = last - digits.len() as i64 + 1;
+    last <= after && after - first < all
 }
 
 /// True if the text is a UUID as PostgreSQL writes it: another form would name the same row.
@@ -384,6 +425,31 @@ mod tests {
             let error = check(base, &declared).unwrap_err();
             assert!(error.contains("column c is"), "{error}");
             assert!(error.contains(base) && error.contains(fits), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_column_holds_what_it_need_not_round() {
+        let number = |text| Decimal::parse(text).expect("a decimal");
+        for (text, all, after, expected) in [
+            ("99.99", 4, 2, true),
+            ("99.990", 4, 2, true),
+            ("100", 4, 2, false),
+            ("0.001", 4, 2, false),
+            ("0.00", 4, 2, true),
+            ("-99.99", 4, 2, true),
+            ("1200", 2, -2, true),
+            ("9900", 2, -2, true),
+            ("10000", 2, -2, false),
+            ("1250", 3, -2, false),
+            ("0.00012", 2, 5, true),
+            ("0.00123", 2, 5, false),
+        ] {
+            assert_eq!(
+                holds(number(text), all, after),
+                expected,
+                "{text} in numeric({all}, {after})"
+            );
         }
     }
 

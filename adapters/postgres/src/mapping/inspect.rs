@@ -343,7 +343,7 @@ impl Table {
             is_not_null: row.get(5),
             has_default: row.get(6),
             is_generated: row.get(7),
-            digits: row.get::<_, Option<i64>>(8).map(|bits| ((bits >> 16) & 0xffff, bits & 0x7ff)),
+            digits: row.get::<_, Option<i64>>(8).map(super::column::digits_of),
             second_digits: row.get::<_, Option<i32>>(9).map_or(6, i32::unsigned_abs),
         });
         let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;

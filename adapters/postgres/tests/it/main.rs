@@ -4,6 +4,7 @@ mod changed;
 mod conformance;
 mod crash;
 mod dates;
+mod decimals;
 mod engine;
 mod guards;
 mod histories;

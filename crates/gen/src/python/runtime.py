@@ -766,6 +766,33 @@ def _date_from_json(found: Any, path: str) -> _Date:
     return day if day.isoformat() == text else _expected("a date", found, path)
 
 
+_NUMBER = re.compile(r"-?([0-9]+)(?:\.([0-9]+))?")
+
+
+def _is_decimal(text: str) -> bool:
+    """True for at most 38 digits, without zeros at either end."""
+    matched = _NUMBER.fullmatch(text)
+    if matched is None:
+        return False
+    whole, part = matched.group(1).lstrip("0"), (matched.group(2) or "").rstrip("0")
+    return len(whole) + len(part) <= 38
+
+
+def _decimal_to_json(value: _Decimal) -> str:
+    if not isinstance(value, _Decimal):
+        return _refuse("a Decimal", value)
+    # Numbers of very many digits are not written out.
+    text = format(value, "f") if value.is_finite() and abs(value.adjusted()) < 100 else ""
+    if not _is_decimal(text):
+        raise ValueError(f"expected a decimal of at most 38 digits, found {value!r}")
+    return text
+
+
+def _decimal_from_json(found: Any, path: str) -> _Decimal:
+    text = _text(found, path)
+    return _Decimal(text) if _is_decimal(text) else _expected("a decimal", found, path)
+
+
 def _bool_from_json(found: Any, path: str) -> bool:
     return found if isinstance(found, bool) else _expected("a bool", found, path)
 
@@ -783,6 +810,7 @@ _str: _Codec[str, str] = _Codec(_exactly(str, "a str"), _text)
 _bytes: _Codec[bytes, bytes] = _Codec(_bytes_to_json, _bytes_from_json)
 _time: _Codec[datetime, datetime] = _Codec(_time_to_json, _time_from_json)
 _date: _Codec[_Date, _Date] = _Codec(_date_to_json, _date_from_json)
+_decimal: _Codec[_Decimal, _Decimal] = _Codec(_decimal_to_json, _decimal_from_json)
 _none: _Codec[None, None] = _Codec(lambda value: None, lambda found, path: None)
 
 

@@ -25,6 +25,7 @@ impl Context<'_> {
             Type::Bytes => quote!(::std::vec::Vec<u8>),
             Type::Time => quote!(::mingle::typed::Time),
             Type::Date => quote!(::mingle::typed::Date),
+            Type::Decimal => quote!(::mingle::typed::Decimal),
             Type::Struct(name) => {
                 let ident = self.types.ident(name);
                 if boxed.contains(name) {
@@ -77,9 +78,13 @@ impl Context<'_> {
                 let inner = self.borrowed(inner);
                 quote!(::std::option::Option<#inner>)
             }
-            Type::Bool | Type::Int | Type::Float | Type::Time | Type::Date | Type::Rushed(_) => {
-                self.owned(value_type)
-            }
+            Type::Bool
+            | Type::Int
+            | Type::Float
+            | Type::Time
+            | Type::Date
+            | Type::Decimal
+            | Type::Rushed(_) => self.owned(value_type),
         }
     }
 

@@ -750,6 +750,26 @@ const $day: $Codec<string> = {
   },
 };
 
+/** At most 38 digits, without zeros at either end. */
+function $isDecimal(text: string): boolean {
+  const [, whole, part] = /^-?(\d+)(?:\.(\d+))?$/.exec(text) ?? [];
+  if (whole === undefined) return false;
+  const digits = whole.replace(/^0+/, "") + (part ?? "").replace(/0+$/, "");
+  return digits.length <= 38 && (part ?? "").replace(/0+$/, "").length <= 38;
+}
+
+const $decimal: $Codec<string> = {
+  encode: (value) => {
+    if (typeof value !== "string") return $refuse("a string", value);
+    if (!$isDecimal(value)) throw new RangeError(`expected a decimal such as -19.90, found ${value}`);
+    return value;
+  },
+  decode: (json, path) => {
+    const text = $string.decode(json, path);
+    return $isDecimal(text) ? text : $expected("a decimal", json, path);
+  },
+};
+
 function $option<T, In>(inner: $Codec<T, In>): $Codec<T | null, In | null | undefined> {
   return {
     encode: (value) => (value === null || value === undefined ? null : inner.encode(value)),

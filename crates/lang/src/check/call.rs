@@ -17,7 +17,7 @@ use crate::ops::Op;
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
 
-pub(super) const BUILTINS: [&str; 13] = [
+pub(super) const BUILTINS: [&str; 14] = [
     "now",
     "unique",
     "string",
@@ -25,6 +25,7 @@ pub(super) const BUILTINS: [&str; 13] = [
     "float",
     "date",
     "time",
+    "decimal",
     "min",
     "max",
     "abs",
@@ -149,7 +150,7 @@ impl Checker<'_> {
     ) -> Option<Expr> {
         let expected = match &*name.name {
             "now" | "unique" => 0,
-            "string" | "int" | "float" | "date" | "time" | "abs" => 1,
+            "string" | "int" | "float" | "date" | "time" | "decimal" | "abs" => 1,
             _ => 2,
         };
         if args.len() != expected {
@@ -304,6 +305,10 @@ impl Checker<'_> {
             (Type::Int, "checked_mul") => {
                 (Op::CheckedMultiply, vec![Type::Int], option(&Type::Int))
             }
+            (Type::Decimal, "divide") => {
+                (Op::DivideDecimal, vec![Type::Decimal, Type::Int], option(&Type::Decimal))
+            }
+            (Type::Decimal, "round") => (Op::RoundDecimal, vec![Type::Int], Type::Decimal),
             _ => {
                 return self.no_method(body, &Typed::Value(found), name, args);
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{Date, Type, Value};
+use mingle_model::{Date, Decimal, Type, Value};
 
 use super::call::BUILTINS;
 use super::operators::strip;
@@ -54,6 +54,9 @@ impl Checker<'_> {
 fn constant(to: &str, text: &str) -> Option<Result<(Value, Type), String>> {
     match to {
         "date" => Some(Date::parse(text).map(|date| (Value::Date(date), Type::Date))),
+        "decimal" => {
+            Some(Decimal::parse(text).map(|number| (Value::Decimal(number), Type::Decimal)))
+        }
         _ => None,
     }
 }
@@ -62,7 +65,11 @@ fn constant(to: &str, text: &str) -> Option<Result<(Value, Type), String>> {
 fn is_same(to: &str, found: &Type) -> bool {
     matches!(
         (to, found),
-        ("int", Type::Int) | ("float", Type::Float) | ("time", Type::Time) | ("date", Type::Date)
+        ("int", Type::Int)
+            | ("float", Type::Float)
+            | ("time", Type::Time)
+            | ("date", Type::Date)
+            | ("decimal", Type::Decimal)
     )
 }
 
@@ -72,18 +79,29 @@ fn conversion(to: &str, found: &Type) -> Option<(Op, Type)> {
     Some(match (to, found) {
         (
             "string",
-            Type::Bool | Type::Int | Type::Float | Type::String | Type::Time | Type::Date,
+            Type::Bool
+            | Type::Int
+            | Type::Float
+            | Type::String
+            | Type::Time
+            | Type::Date
+            | Type::Decimal,
         ) => (Op::ToString, Type::String),
         ("int", Type::Float) => (Op::IntFromFloat, Type::Int),
         ("int", Type::Time) => (Op::IntFromTime, Type::Int),
         ("int", Type::Date) => (Op::IntFromDate, Type::Int),
         ("int", Type::String) => (Op::IntFromString, option(Type::Int)),
+        ("int", Type::Decimal) => (Op::IntFromDecimal, Type::Int),
+        ("float", Type::Decimal) => (Op::FloatFromDecimal, Type::Float),
+        ("decimal", Type::Int) => (Op::DecimalFromInt, Type::Decimal),
+        ("decimal", Type::String) => (Op::DecimalFromString, option(Type::Decimal)),
         ("float", Type::Int) => (Op::FloatFromInt, Type::Float),
         ("float", Type::String) => (Op::FloatFromString, option(Type::Float)),
         ("date", Type::Time) => (Op::DateFromTime, Type::Date),
         ("date", Type::String) => (Op::DateFromString, option(Type::Date)),
         ("time", Type::Date) => (Op::TimeFromDate, Type::Time),
         ("abs", Type::Int) => (Op::AbsInt, Type::Int),
+        ("abs", Type::Decimal) => (Op::AbsDecimal, Type::Decimal),
         ("abs", Type::Float) => (Op::AbsFloat, Type::Float),
         _ => return None,
     })

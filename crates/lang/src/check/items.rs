@@ -16,9 +16,9 @@ use crate::hir::{FunctionId, Object, ObjectId, Operation, Policies, Store, Store
 use crate::syntax::ast::{self, ItemKind};
 use crate::syntax::{Span, ast::Ident};
 
-const BUILTIN_TYPES: [&str; 14] = [
-    "bool", "int", "float", "string", "bytes", "time", "date", "ref", "option", "list", "counter",
-    "set", "map", "log",
+const BUILTIN_TYPES: [&str; 15] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
+    "counter", "set", "map", "log",
 ];
 
 /// The maximum number of fields of an object or struct, and of operations of a store.

@@ -13,9 +13,9 @@ use crate::syntax::Span;
 use crate::syntax::ast::{Ident, TypeExpr, TypeKind};
 
 /// The types of values and fields, as a message lists them.
-const TYPES: [&str; 13] = [
-    "bool", "int", "float", "string", "bytes", "time", "date", "ref", "option", "list", "counter",
-    "set", "map",
+const TYPES: [&str; 14] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
+    "counter", "set", "map",
 ];
 
 impl Checker<'_> {
@@ -56,6 +56,7 @@ impl Checker<'_> {
             "bytes" => Type::Bytes,
             "time" => Type::Time,
             "date" => Type::Date,
+            "decimal" => Type::Decimal,
             _ => match self.names.get(name) {
                 Some((Named::Struct, declared)) => {
                     let declared = *declared;
@@ -70,8 +71,10 @@ impl Checker<'_> {
                     return None;
                 }
                 _ => {
-                    let builtin =
-                        ["bool", "int", "float", "string", "bytes", "time", "date", "counter"];
+                    let builtin = [
+                        "bool", "int", "float", "string", "bytes", "time", "date", "decimal",
+                        "counter",
+                    ];
                     let structs =
                         self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Struct));
                     let near = self
@@ -152,6 +155,7 @@ pub(super) fn unfit_key(schema: &Schema, found: &Type) -> Option<Mismatch> {
                 | Type::Bytes
                 | Type::Time
                 | Type::Date
+                | Type::Decimal
                 | Type::Ref(_)
         )
     };

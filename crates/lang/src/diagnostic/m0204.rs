@@ -66,7 +66,7 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
         }
         Unfit::Field { on, name } => new(format!("`{on}` has no fields, so no `{name}`"), "no such field".into()),
         Unfit::Order { found } => new(format!("`{found}` has no order"), "cannot be compared with `<`, `<=`, `>`, `>=`, `min` or `max`".into())
-            .with_note("ordered are `int`, `float`, `string`, `bytes`, `time` and `date`"),
+            .with_note("ordered are `int`, `float`, `string`, `bytes`, `time`, `date` and `decimal`"),
         Unfit::Iterate { found } => new(format!("`{found}` cannot be iterated"), "expected a list, set, map or log".into()),
         Unfit::Call { name, what } => new(format!("`{name}` is {what}, which cannot be called"), "called here".into()),
         Unfit::Transaction { name } => new(format!("`{name}` is a transaction, which only clients call"), "called here".into())
@@ -116,6 +116,7 @@ fn operations(on: &str) -> Option<&'static str> {
         "log" => "`append`, `clear`, `last`, `slice`, `size` and `to_list`",
         "list" => "`size`, `get` and `contains`",
         "string" => "`size` and `contains`",
+        "decimal" => "`divide` and `round`",
         "option" => "`is_some`, and `match` and `??` take it apart",
         _ if on.starts_with("ref ") => "its fields, `exists` and `delete`",
         _ => return None,

@@ -33,6 +33,7 @@ enum Kind {
     Float,
     Time,
     Date,
+    Decimal,
     Bytes,
     /// A ref to the kind of this index.
     Ref(usize),
@@ -263,6 +264,7 @@ impl Generator {
             Kind::Float,
             Kind::Time,
             Kind::Date,
+            Kind::Decimal,
             Kind::Bytes,
             Kind::Ref(object),
             Kind::Ref(object),
@@ -285,6 +287,7 @@ impl Generator {
             Kind::Float => "float".into(),
             Kind::Time => "time".into(),
             Kind::Date => "date".into(),
+            Kind::Decimal => "decimal".into(),
             Kind::Bytes => "bytes".into(),
             Kind::Ref(index) => format!("ref O{index}"),
         };

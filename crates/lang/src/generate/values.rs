@@ -21,6 +21,9 @@ impl Generator {
             Kind::Float => &["2.5", "1e3", "-0.0", "0.5"],
             Kind::Time => &["now()"],
             Kind::Date => &["date(\"2026-01-31\")", "date(\"1969-12-31\")", "date(\"0000-02-29\")"],
+            Kind::Decimal => {
+                &["decimal(\"1.50\")", "decimal(\"-0.25\")", "decimal(\"3\")", "decimal(\"0.00\")"]
+            }
             Kind::Bytes => &["b\"ab\"", "b\"\\x00\"", "b\"\""],
             Kind::Ref(store) => {
                 return format!("O{store}[\"{}\"]", self.random.pick(&KEYS));
@@ -59,8 +62,15 @@ impl Generator {
             Kind::Text => match self.random.below(6) {
                 0 | 1 => format!("({} + {})", self.part(Kind::Text, at), self.literal(Kind::Text)),
                 2 => {
-                    let kinds =
-                        [Kind::Int, Kind::Bool, Kind::Float, Kind::Time, Kind::Date, Kind::Text];
+                    let kinds = [
+                        Kind::Int,
+                        Kind::Decimal,
+                        Kind::Float,
+                        Kind::Time,
+                        Kind::Date,
+                        Kind::Text,
+                        Kind::Bool,
+                    ];
                     let kind = *self.random.pick(&kinds);
                     format!("string({})", self.part(kind, at))
                 }
@@ -105,6 +115,7 @@ impl Generator {
                 }
                 _ => self.literal(kind),
             },
+            Kind::Decimal => self.decimal(at),
             Kind::Bytes => self.literal(kind),
             Kind::Ref(store) => {
                 if self.random.one_in(2) {
@@ -152,7 +163,7 @@ impl Generator {
             }
             10 => format!("abs({})", self.part(Kind::Int, at)),
             11 => {
-                let kind = *self.random.pick(&[Kind::Float, Kind::Time, Kind::Date]);
+                let kind = *self.random.pick(&[Kind::Float, Kind::Time, Kind::Date, Kind::Decimal]);
                 format!("int({})", self.part(kind, at))
             }
             12 => format!("(int({}) ?? 0)", self.part(Kind::Text, at)),
@@ -170,8 +181,15 @@ impl Generator {
 
     fn truth(&mut self, at: (usize, usize)) -> String {
         let orders = ["<", "<=", ">", ">="];
-        let kinds =
-            [Kind::Int, Kind::Int, Kind::Text, Kind::Float, Kind::Time, Kind::Date, Kind::Bytes];
+        let kinds = [
+            Kind::Int,
+            Kind::Text,
+            Kind::Float,
+            Kind::Time,
+            Kind::Date,
+            Kind::Decimal,
+            Kind::Bytes,
+        ];
         let (op, kind) = (*self.random.pick(&orders), *self.random.pick(&kinds));
         match self.random.below(10) {
             0 | 1 => {
@@ -233,6 +251,31 @@ impl Generator {
         }
     }
 
+    /// Returns a decimal between -99 and 99 with two digits after the point: larger ones could have too many
+    /// digits, an error that programs do not have elsewhere.
+    fn decimal(&mut self, at: (usize, usize)) -> String {
+        let plain = match self.random.below(7) {
+            0 => {
+                let op = *self.random.pick(&["+", "-", "*"]);
+                let (one, other) = self.two(Kind::Decimal, at);
+                format!("({one} {op} {other})")
+            }
+            1 => {
+                let (one, other) = self.two(Kind::Decimal, at);
+                format!("({one}.divide({other}, {}) ?? {other})", self.random.below(5))
+            }
+            2 => format!("decimal({})", self.part(Kind::Int, at)),
+            // A text that stands in the program would give no option.
+            3 => format!("(decimal(\"\" + {}) ?? decimal(\"0.5\"))", self.part(Kind::Text, at)),
+            4 => {
+                let function = *self.random.pick(&["abs(", "(-"]);
+                format!("{function}{})", self.part(Kind::Decimal, at))
+            }
+            _ => return self.literal(Kind::Decimal),
+        };
+        format!("max(decimal(\"-99\"), min(decimal(\"99\"), {plain})).round(2)")
+    }
+
     fn float(&mut self, at: (usize, usize)) -> String {
         match self.random.below(6) {
             0 => {
@@ -240,7 +283,10 @@ impl Generator {
                 let (one, other) = self.two(Kind::Float, at);
                 format!("({one} {op} {other})")
             }
-            1 => format!("float({})", self.part(Kind::Int, at)),
+            1 => {
+                let kind = *self.random.pick(&[Kind::Int, Kind::Decimal]);
+                format!("float({})", self.part(kind, at))
+            }
             2 => format!("(float({}) ?? 0.25)", self.part(Kind::Text, at)),
             3 => {
                 let function = *self.random.pick(&["min", "max"]);

@@ -18,7 +18,7 @@ const EXCEPTIONS: [(&str, &str); 1] =
 
 /// Operations named in the tables of the reference, by type, with their form in the checked
 /// program.
-const OPERATIONS: [(&str, &str, &str); 48] = [
+const OPERATIONS: [(&str, &str, &str); 53] = [
     ("list<T>", "size", "Local(ListSize,"),
     ("list<T>", "get", "Local(ListGet,"),
     ("list<T>", "contains", "Local(ListContains,"),
@@ -36,6 +36,11 @@ const OPERATIONS: [(&str, &str, &str); 48] = [
     ("date", "+ int", "Local(AddDate,"),
     ("date", "- int", "Local(SubtractDays,"),
     ("date", "- date", "Local(SubtractDate,"),
+    ("decimal", "+", "Local(AddDecimal,"),
+    ("decimal", "-", "Local(SubtractDecimal,"),
+    ("decimal", "*", "Local(MultiplyDecimal,"),
+    ("decimal", "divide", "Local(DivideDecimal,"),
+    ("decimal", "round", "Local(RoundDecimal,"),
     ("any", "==", "Local(Equal,"),
     ("any", "!=", "Local(NotEqual,"),
     ("register T", "r.f = e", "Assign(Place"),
@@ -70,7 +75,7 @@ const OPERATIONS: [(&str, &str, &str); 48] = [
 ];
 
 /// The other constructs of the reference, with their form in the checked program.
-const OTHERS: [(&str, &str); 63] = [
+const OTHERS: [(&str, &str); 70] = [
     ("a read `by` a bound", "By(20)"),
     ("a read `at` a weaker level", "At(LevelId("),
     ("`match` over an answer", "MatchAnswer {"),
@@ -121,6 +126,13 @@ const OTHERS: [(&str, &str); 63] = [
     ("`date(string)`", "Local(DateFromString,"),
     ("`date` of a literal", "Const(Date("),
     ("`time(date)`", "Local(TimeFromDate,"),
+    ("decimal: `-x`", "Local(NegateDecimal,"),
+    ("`abs` of a decimal", "Local(AbsDecimal,"),
+    ("`int(decimal)`", "Local(IntFromDecimal,"),
+    ("`float(decimal)`", "Local(FloatFromDecimal,"),
+    ("`decimal(int)`", "Local(DecimalFromInt,"),
+    ("`decimal(string)`", "Local(DecimalFromString,"),
+    ("`decimal` of a literal", "Const(Decimal("),
     ("`float(int)`", "Local(FloatFromInt,"),
     ("`float(string)`", "Local(FloatFromString,"),
     ("`now()`", "kind: Now,"),

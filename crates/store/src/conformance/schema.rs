@@ -69,6 +69,9 @@ pub fn odd_types() -> Vec<Type> {
         Type::Date,
         option(Type::Date),
         list(Type::Date),
+        Type::Decimal,
+        option(Type::Decimal),
+        list(Type::Decimal),
     ]
 }
 
@@ -133,6 +136,7 @@ pub fn store_schema(level: Level) -> StoreSchema {
         ("ByBytes", Type::Bytes),
         ("ByTime", Type::Time),
         ("ByDate", Type::Date),
+        ("ByDecimal", Type::Decimal),
         ("ByRef", Type::Ref("Thing".into())),
     ];
     for (name, key) in keys {

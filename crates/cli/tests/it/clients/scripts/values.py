@@ -184,3 +184,16 @@ for wrong in ("2026-01-31", 1, None, datetime(2026, 1, 31)):
     refused(TypeError, client.next_day, wrong)
 for wrong in ("-0001-02-29", "2026-01-31", "+0001-01-01", "+10000-13-01", "x"):
     refused(ValueError, client.next_day, ExactDate.at(wrong))
+
+nines = Decimal("9" * 38)
+for one, other, whole in (
+    (Decimal("19.90"), Decimal("0.1"), "20.00"),
+    (Decimal("1E+2"), Decimal("-0.5"), "99.5"),
+    (nines, Decimal(0), "9" * 38),
+    (Decimal("1E-38"), Decimal("-1E-38"), "0." + "0" * 38),
+):
+    assert str(format(client.sum(one, other), "f")) == whole
+for wrong in (Decimal("NaN"), Decimal("Infinity"), Decimal("1E+38"), Decimal("1E-39"), Decimal("1E+999999")):
+    refused(ValueError, client.sum, wrong, Decimal(0))
+for wrong in ("1.5", 1, 1.5, None, True):
+    refused(TypeError, client.sum, wrong, Decimal(0))

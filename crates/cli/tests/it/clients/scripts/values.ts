@@ -152,3 +152,12 @@ for (const wrong of ["2026-02-29", "2026-00-01", "2026-01-00", "2026-1-31", "-00
 for (const wrong of [20_484, null, new Date()] as unknown[] as string[]) {
   await assert.rejects(client.nextDay(wrong, 1), TypeError);
 }
+
+const nines = "9".repeat(38);
+for (const [one, other, whole] of [["19.90", "0.1", "20.00"], [nines, "0", nines], ["-0", "-007.5", "-7.5"]] as const) {
+  assert.equal(await client.sum(one, other), whole);
+}
+for (const wrong of ["1e3", "", "1.", ".5", "NaN", `${nines}0`, `${nines}.1`, `0.0${nines}`]) {
+  await assert.rejects(client.sum(wrong, "0"), RangeError);
+}
+for (const wrong of [1.5, 1n, null] as unknown[] as string[]) await assert.rejects(client.sum(wrong, "0"), TypeError);
