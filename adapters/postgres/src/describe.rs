@@ -45,6 +45,8 @@ pub struct ColumnDescription {
     pub is_not_null: bool,
     /// True if the database fills the column when no value is given.
     pub has_default: bool,
+    /// True if only the database can set its values, and it is no part of the key.
+    pub is_read_only: bool,
 }
 
 /// A foreign key.
@@ -158,17 +160,15 @@ fn column(found: &Described, is_key: bool) -> ColumnDescription {
     ColumnDescription {
         name: found.name.clone(),
         sql_type: found.shown.clone(),
-        fits: fitting(found, is_key),
+        fits: fitting(found),
         is_not_null: found.is_not_null,
         has_default: found.has_default,
+        is_read_only: found.is_generated && !is_key,
     }
 }
 
 /// Returns the type of a column's values that a mapping would accept.
-fn fitting(found: &Described, is_key: bool) -> Result<Type, String> {
-    if found.is_generated && !is_key {
-        return Err("the database alone gives its values (GENERATED ALWAYS)".into());
-    }
+fn fitting(found: &Described) -> Result<Type, String> {
     let schema = Schema::default();
     let fits = |candidate: &Type| Column::of_key(&schema, found, candidate, "it").is_ok();
     let all = [

@@ -38,9 +38,8 @@ const BOUND: u128 = 10_u128.pow(Decimal::DIGITS_MAX);
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Decimal {
-    // Two halves: a value with an `i128` would be aligned to, and filled up to, multiples of 16 bytes.
-    high: i64,
-    low: u64,
+    // Bytes, so that a decimal makes no `Value` larger: an `i128` is aligned to 16 bytes.
+    coefficient: [u8; 16],
     scale: u8,
 }
 
@@ -56,13 +55,13 @@ impl Decimal {
     #[must_use]
     pub fn new(coefficient: i128, scale: u8) -> Option<Self> {
         let fits = coefficient.unsigned_abs() < BOUND && scale <= Self::SCALE_MAX;
-        fits.then_some(Self { high: (coefficient >> 64) as i64, low: coefficient as u64, scale })
+        fits.then_some(Self { coefficient: coefficient.to_ne_bytes(), scale })
     }
 
     /// Returns the number without its point.
     #[must_use]
     pub const fn coefficient(self) -> i128 {
-        ((self.high as i128) << 64) | self.low as i128
+        i128::from_ne_bytes(self.coefficient)
     }
 
     /// Returns the number of digits after the point.
@@ -74,7 +73,7 @@ impl Decimal {
     /// True for 0, of any scale.
     #[must_use]
     pub const fn is_zero(self) -> bool {
-        self.high == 0 && self.low == 0
+        self.coefficient() == 0
     }
 
     /// Returns the number with a sign and magnitude that may lose zeros at its end.

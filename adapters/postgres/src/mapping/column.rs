@@ -15,6 +15,8 @@ pub(crate) struct Column {
     value_type: Type,
     /// True for an `option`: null is none.
     pub(crate) is_option: bool,
+    /// True if only the database can set its values.
+    is_read_only: bool,
     /// Its type in SQL, without length.
     sql_type: String,
     cast: Cast,
@@ -99,18 +101,34 @@ impl Column {
         declared: &Type,
         what: &str,
     ) -> Result<Self, String> {
-        let is_option = matches!(declared, Type::Option(_));
         let misfit = |fits: &str| {
             Err(format!(
                 "column {} is {}, but {what} is of type {declared}, for which {fits} would fit",
                 found.name, found.shown
             ))
         };
-        if is_option && found.is_not_null {
-            return misfit("a column that may be null");
-        }
         if found.is_generated {
             return misfit("a column that is not GENERATED ALWAYS");
+        }
+        Self::of_register(schema, found, declared, what)
+    }
+
+    /// Creates a column of a register; a column that only the database can set is read, not written.
+    ///
+    /// # Errors
+    ///
+    /// The type found and the types that would fit.
+    pub(crate) fn of_register(
+        schema: &Schema,
+        found: &Described,
+        declared: &Type,
+        what: &str,
+    ) -> Result<Self, String> {
+        if matches!(declared, Type::Option(_)) && found.is_not_null {
+            return Err(format!(
+                "column {} is {}, but {what} is of type {declared}, for which a column that may be null would fit",
+                found.name, found.shown
+            ));
         }
         Self::of_key(schema, found, declared, what)
     }
@@ -175,6 +193,7 @@ impl Column {
             name: crate::name::quote(&found.name),
             value_type: value_type.clone(),
             is_option,
+            is_read_only: found.is_generated,
             sql_type: found.sql_type.clone(),
             cast,
         })
@@ -202,6 +221,7 @@ impl Column {
             name: crate::name::quote(&found.name),
             value_type: Type::Int,
             is_option: false,
+            is_read_only: false,
             sql_type: found.sql_type.clone(),
             cast: Cast::Sum,
         })
@@ -300,6 +320,20 @@ impl Column {
             }
             _ => wire::param(value).ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
         }
+    }
+
+    /// Returns the parameter for a value that a register is given.
+    ///
+    /// # Errors
+    ///
+    /// When the column cannot hold it, or only the database can set its values.
+    pub(crate) fn assigned(&self, layout: &Layout, value: &Value) -> Result<Param, Refusal> {
+        if self.is_read_only {
+            return Err(
+                self.beyond("can only be read: the database sets its values (GENERATED ALWAYS)")
+            );
+        }
+        self.param(layout, value)
     }
 
     /// Returns the refusal of a value that the column cannot hold.

@@ -6,6 +6,7 @@ mod crash;
 mod dates;
 mod decimals;
 mod engine;
+mod generated;
 mod guards;
 mod histories;
 mod hostile;
