@@ -183,6 +183,8 @@ impl Generator {
         let orders = ["<", "<=", ">", ">="];
         let kinds = [
             Kind::Int,
+            Kind::Int,
+            Kind::Int,
             Kind::Text,
             Kind::Float,
             Kind::Time,
