@@ -10,7 +10,7 @@ use super::RUNS_MAX;
 use super::client::Client;
 use super::failure::Failure;
 use crate::commands::{Class, Command, Fault, Run, States, Work};
-use crate::process::Found;
+use crate::process::{Committed, Durability, Found};
 use crate::resp::{Bytes, Protocol, Reply};
 
 /// The data of a command.
@@ -115,7 +115,8 @@ impl Client {
         let computed = self.compute(command, args, &data, false);
         match computed {
             Ok((reply, updates)) if !updates.is_empty() => {
-                self.session.commit_with(updates)?;
+                let committed = self.session.commit_with(updates)?;
+                self.check_uniform(&committed)?;
                 Ok(reply)
             }
             other => {
@@ -125,6 +126,12 @@ impl Client {
                 Ok(other?.0)
             }
         }
+    }
+
+    /// Checks that a commit that has written is as durable as this connection asks for.
+    pub fn check_uniform(&self, committed: &Committed) -> Result<(), Failure> {
+        let is_enough = committed.is_uniform || self.durability != Durability::Uniform;
+        if is_enough { Ok(()) } else { Err(Failure::NotUniform(committed.id)) }
     }
 
     fn strong(
@@ -182,6 +189,7 @@ impl Client {
         };
         let (reply, updates) = self.compute(command, args, &data, is_strong)?;
         if !updates.is_empty() {
+            self.has_written = true;
             self.session.write_all(updates)?;
         }
         Ok(reply)

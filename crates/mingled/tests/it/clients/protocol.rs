@@ -2,10 +2,16 @@
 
 use super::{Started, shown};
 
-/// Every command is in a script of `table` or of `transactions`.
+/// Every command is in a script of these files.
 #[test]
 fn every_command_is_tested() {
-    let scripts = include_str!("table.rs").to_owned() + include_str!("transactions.rs");
+    let scripts = [
+        include_str!("table.rs"),
+        include_str!("transactions.rs"),
+        include_str!("centers.rs"),
+        include_str!("sessions.rs"),
+    ];
+    let scripts = scripts.concat();
     let words: std::collections::BTreeSet<&str> =
         scripts.split(|it: char| !it.is_ascii_alphanumeric()).collect();
     let untested = mingled::commands::all().map(|command| command.name.to_uppercase());
