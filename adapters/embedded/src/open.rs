@@ -13,7 +13,7 @@ use crate::catalog::Catalog;
 use crate::config::{EmbeddedConfig, OpenError};
 use crate::core::Core;
 use crate::encoding::key;
-use crate::geo::{GeoConfig, GeoStore};
+use crate::geo::{GeoConfig, GeoStore, check_conflicts_kept};
 use crate::kept::{self, contained, note_made, open_disk};
 use crate::limits::{CONFLICTS_MAX, REPLICAS_MAX};
 use crate::replicated::ReplicatedStore;
@@ -122,6 +122,9 @@ impl Embedded {
         let is_durable = storage.is_durable();
         contained(is_durable, config, schema, || {
             let core = Self::core(storage, config, schema, &geo.datacenters, world)?;
+            let kept = check_conflicts_kept(&geo, &*core.storage);
+            let kept = kept.map_err(|error| broken(config, schema, &error))?;
+            kept.map_err(|reason| refused(schema, reason))?;
             let store = GeoStore::new(core, schema.level, &geo, config.links.clone());
             let store = store.map_err(|error| broken(config, schema, &error))?;
             Ok(Arc::new(store))
@@ -299,9 +302,9 @@ fn check_conflicts(geo: &GeoConfig, schema: &StoreSchema) -> Result<(), String> 
         let found = pairs.len();
         return Err(format!("transactions conflict in at most {CONFLICTS_MAX} pairs, not {found}"));
     }
-    if schema.level != Level::Linearizable {
+    if !matches!(schema.level, Level::Linearizable | Level::Causal) {
         return Err(format!(
-            "which transactions conflict is said of a linearizable store, and it is {}",
+            "which transactions conflict is said of a linearizable or a causal store, and it is {}",
             schema.level
         ));
     }

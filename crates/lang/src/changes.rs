@@ -189,6 +189,29 @@ impl Changes {
         }
     }
 
+    /// True if the transaction may change a place whose name `is_named` accepts: `Account.balance`, or
+    /// `Account` for the existence of an object. A command may change any.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_lang::changes::Changes;
+    /// use mingle_lang::hir::StoreId;
+    ///
+    /// let text = "store accounts: causal;
+    ///     object Account in accounts { key number: string; balance: counter; owner: string; }
+    ///     transaction rename(account: ref Account, owner: string) { account.owner = owner; }";
+    /// let program = mingle_lang::check(text).program.unwrap();
+    /// let rename = program.plan("rename").unwrap();
+    /// let changes = Changes::of(&program.checked, rename, StoreId(0));
+    /// assert!(changes.changes(&program.checked, |name| name == "Account.owner"));
+    /// assert!(!changes.changes(&program.checked, |name| name == "Account.balance"));
+    /// ```
+    pub fn changes(&self, program: &hir::Program, is_named: impl Fn(&str) -> bool) -> bool {
+        let mut places = self.fields.keys();
+        !self.commands.is_empty() || places.any(|place| is_named(&shown(program, *place)))
+    }
+
     fn writes(&self) -> bool {
         !self.fields.is_empty() || !self.commands.is_empty()
     }

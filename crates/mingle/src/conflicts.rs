@@ -5,8 +5,9 @@ use mingle_lang::changes::Changes;
 use mingle_lang::hir::StoreId;
 use mingle_lang::{Plan, Program};
 use mingle_model::Level;
+use mingle_store_embedded::limits::CONFLICTS_MAX;
 
-use crate::binding::{Binding, ConflictPairs, Engine};
+use crate::binding::{Binding, ConflictPairs, EmbeddedBinding, Engine};
 use crate::open::OpenError;
 
 /// Checks the conflicts that a binding declares; returns a note for each store that declares some.
@@ -18,17 +19,89 @@ pub(crate) fn check_conflicts(
     for (index, store) in program.checked.stores.iter().enumerate() {
         let Some(bound) = binding.stores.get(&*store.name) else { continue };
         let Engine::Embedded(embedded) = &bound.engine else { continue };
-        let Some(pairs) = &embedded.conflicts else { continue };
         let id = StoreId(index as u32);
-        let checked = check_store(program, id, embedded.places().len(), pairs);
-        checked.map_err(|why| {
-            let path = format!("stores.{}.conflicts", store.name);
-            let all = why.into_iter().map(|why| format!("{path}: {why}")).collect::<Vec<_>>();
+        let Some(pairs) = pairs_of(program, id, embedded) else { continue };
+        let checked = check_patterns(program, id, embedded).and_then(|()| {
+            let key = if embedded.conflicts.is_some() { "conflicts" } else { "strong_only" };
+            let checked = check_store(program, id, embedded, &pairs);
+            checked.map_err(|why| why.into_iter().map(|why| format!("{key}: {why}")).collect())
+        });
+        checked.map_err(|why: Vec<String>| {
+            let path = format!("stores.{}", store.name);
+            let all = why.into_iter().map(|why| format!("{path}.{why}")).collect::<Vec<_>>();
             OpenError::Binding(all.join("\n"))
         })?;
-        notes.push(note(&store.name, pairs));
+        notes.push(note(&store.name, &pairs));
     }
     Ok(notes)
+}
+
+/// Returns the pairs of transactions that conflict at a store: those that its binding lists, and all
+/// pairs of transactions that write a field which `strong_only` names. None if the binding says neither.
+pub(crate) fn pairs_of(
+    program: &Program,
+    store: StoreId,
+    bound: &EmbeddedBinding,
+) -> Option<ConflictPairs> {
+    if bound.strong_only.is_empty() {
+        return bound.conflicts.clone();
+    }
+    let mut pairs = bound.conflicts.clone().unwrap_or_default();
+    let is_named = |name: &str| bound.strong_only.iter().any(|pattern| names(pattern, name));
+    let writing = program.plans.iter().filter(|plan| {
+        Changes::of(&program.checked, plan, store).changes(&program.checked, is_named)
+    });
+    let writing: Vec<&Plan> = writing.map(|plan| &**plan).collect();
+    for (at, one) in writing.iter().enumerate() {
+        for other in &writing[at..] {
+            let (one, other) = (&one.name, &other.name);
+            pairs.insert((one.min(other).clone(), one.max(other).clone()));
+        }
+    }
+    Some(pairs)
+}
+
+/// True if a pattern names a field, given as `Account.balance`, or the existence of an object, given as
+/// `Account`. A pattern without a period names an object with all its fields; `*` stands for any part of
+/// a name.
+fn names(pattern: &str, name: &str) -> bool {
+    let (object, field) = name.split_once('.').map_or((name, None), |(o, f)| (o, Some(f)));
+    match (pattern.split_once('.'), field) {
+        (None, _) => fits(pattern, object),
+        (Some((of, wanted)), Some(field)) => fits(of, object) && fits(wanted, field),
+        (Some(_), None) => false,
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
+            let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+            ends.into_iter().any(|at| fits(after, &rest[at..]))
+        }),
+    }
+}
+
+/// Refuses a pattern that names nothing of a store.
+fn check_patterns(
+    program: &Program,
+    store: StoreId,
+    bound: &EmbeddedBinding,
+) -> Result<(), Vec<String>> {
+    let objects = program.checked.objects.iter().filter(|object| object.store == store);
+    let fields = objects.flat_map(|object| {
+        let name = &object.declared.name;
+        object.declared.fields.iter().map(move |field| format!("{name}.{}", field.name))
+    });
+    let fields: Vec<String> = fields.collect();
+    let is_none = |pattern: &&String| !fields.iter().any(|field| names(pattern, field));
+    let wrong = bound.strong_only.iter().filter(is_none).map(|pattern| {
+        let known = if fields.is_empty() { "none".to_owned() } else { fields.join(", ") };
+        format!("strong_only: {pattern:?} names no field of the store; its fields are {known}")
+    });
+    let wrong: Vec<String> = wrong.collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
 fn note(store: &str, pairs: &ConflictPairs) -> String {
@@ -43,15 +116,18 @@ fn note(store: &str, pairs: &ConflictPairs) -> String {
 fn check_store(
     program: &Program,
     store: StoreId,
-    places: usize,
+    bound: &EmbeddedBinding,
     pairs: &ConflictPairs,
 ) -> Result<(), Vec<String>> {
     let declared = &program.checked.stores[store.index()];
     let level = program.checked.levels.carrier(declared.level);
-    if level != Level::Linearizable {
-        return Err(vec![format!("is for a linearizable store, and {} is {level}", declared.name)]);
+    if !matches!(level, Level::Linearizable | Level::Causal) {
+        let name = &declared.name;
+        return Err(vec![format!(
+            "is for a linearizable or a causal store, and {name} is {level}"
+        )]);
     }
-    if places < 2 {
+    if bound.places().len() < 2 {
         return Err(vec!["is for a store of several data centers, and it has one".into()]);
     }
     let visiting: Vec<&Plan> = program
@@ -60,11 +136,16 @@ fn check_store(
         .map(|plan| &**plan)
         .filter(|plan| plan.phases.iter().any(|phase| phase.store == Some(store)))
         .collect();
-    let wrong = pairs.iter().flat_map(|(one, other)| [one, other]);
+    let listed = bound.conflicts.iter().flatten();
+    let wrong = listed.flat_map(|(one, other)| [one, other]);
     let wrong = wrong.filter_map(|name| check_name(program, &visiting, &declared.name, name));
     let wrong: Vec<String> = wrong.collect();
     if !wrong.is_empty() {
         return Err(wrong);
+    }
+    if pairs.len() > CONFLICTS_MAX {
+        let found = pairs.len();
+        return Err(vec![format!("expected at most {CONFLICTS_MAX} pairs, found {found}")]);
     }
     let clashes = clashes(program, store, &visiting, pairs);
     if clashes.is_empty() { Ok(()) } else { Err(clashes) }
@@ -189,6 +270,61 @@ mod tests {
         assert_eq!(check("").expect_err("much is missing").lines().count(), 11);
     }
 
+    /// The list of a causal store is judged as that of a linearizable one.
+    #[test]
+    fn a_causal_store_has_such_a_list_too() {
+        let text = BANK.replace("store accounts: linearizable", "store accounts: causal");
+        let program = mingle_lang::check(&text).program.expect("it is right");
+        for (listed, clashes) in [(ALL, 0), ("", 11)] {
+            let text = format!(
+                "[stores.accounts]\ndatacenters = 3\nconflicts = [{listed}]\n[stores.feed]"
+            );
+            let binding = Binding::parse(&text).expect("it is right");
+            match check_binding(&program, &binding) {
+                Ok(notes) => assert!(clashes == 0 && notes[0].contains("close with withdraw, ")),
+                Err(error) => assert_eq!(error.to_string().lines().count(), clashes, "{error}"),
+            }
+        }
+    }
+
+    /// Transactions that write a named field are in all pairs of each other.
+    #[test]
+    fn fields_can_be_named_instead_of_pairs() {
+        let text = BANK.replace("store accounts: linearizable", "store accounts: causal");
+        let program = mingle_lang::check(&text).program.expect("it is right");
+        let checked = |strong_only: &str| {
+            let text = format!(
+                "[stores.feed]\n[stores.accounts]\ndatacenters = 3\nstrong_only = [{strong_only}]"
+            );
+            let binding = Binding::parse(&text).map_err(|error| error.to_string())?;
+            check_binding(&program, &binding).map_err(|error| error.to_string())
+        };
+        let notes = checked("\"Account.ow*\", \"Account.balance\", \"Account\"");
+        let notes = notes.expect("each writes the account");
+        assert!(notes[0].contains("deposit with withdraw"), "{notes:?}");
+        assert!(!notes[0].contains("look") && !notes[0].contains("tell"), "{notes:?}");
+        let error = checked("\"Account.owner\"").expect_err("deposits and closing clash");
+        assert!(error.starts_with("stores.accounts.strong_only: "), "{error}");
+        assert!(error.contains("list [\"deposit\", \"close\"]"), "{error}");
+        assert!(!error.contains("\"rename\""), "they write what is named: {error}");
+        for wrong in ["Accont", "Account.own", "Feed.lines", "", "*.*.*"] {
+            let error = checked(&format!("\"{wrong}\"")).expect_err(wrong);
+            let expected =
+                format!("strong_only: {wrong:?} names no field of the store; its fields");
+            assert!(error.contains(&expected), "{error}");
+        }
+        for (pattern, name, expected) in [
+            ("Account", "Account.owner", true),
+            ("Account", "Account", true),
+            ("Account.*", "Account", false),
+            ("A*t.*n*", "Account.owner", true),
+            ("*", "Account.owner", true),
+            ("A*x", "Account.owner", false),
+        ] {
+            assert_eq!(names(pattern, name), expected, "{pattern} and {name}");
+        }
+    }
+
     #[test]
     fn what_makes_no_sense_is_named() {
         for (conflicts, expected) in [
@@ -203,11 +339,12 @@ mod tests {
             let error = check(conflicts).expect_err(expected);
             assert!(error.contains(expected), "{error}");
         }
-        let program = mingle_lang::check(BANK).program.expect("it is right");
+        let text = BANK.replace("store feed: causal", "store feed: eventual");
+        let program = mingle_lang::check(&text).program.expect("it is right");
         for (text, expected) in [
             (
                 "[stores.accounts]\n[stores.feed]\ndatacenters = 3\nconflicts = []",
-                "stores.feed.conflicts: is for a linearizable store, and feed is causal",
+                "stores.feed.conflicts: is for a linearizable or a causal store, and feed is eventual",
             ),
             (
                 "[stores.feed]\n[stores.accounts]\ndatacenters = 1\nconflicts = []",

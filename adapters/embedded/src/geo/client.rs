@@ -33,6 +33,9 @@ pub struct Client {
     is_detached: bool,
     /// True while it waits for certification.
     is_certifying: bool,
+    /// True if the other sessions of the process need not see its strong transactions before these
+    /// have arrived in its data center.
+    is_deferring: bool,
 }
 
 /// The reason why a call failed.
@@ -73,7 +76,16 @@ impl Client {
             committing: None,
             is_detached: false,
             is_certifying: false,
+            is_deferring: false,
         }
+    }
+
+    /// Lets the other sessions of the process see its strong transactions only when these have
+    /// arrived in their data center, so that none of them waits for one.
+    #[must_use]
+    pub fn deferring(mut self, is_deferring: bool) -> Self {
+        self.is_deferring = is_deferring;
+        self
     }
 
     /// Returns the data center.
@@ -243,7 +255,10 @@ impl Client {
             }
             inner.settle();
             if let Some(event) = event {
-                if let Event::Committed { commit_vec, .. } = &event {
+                let is_deferred = self.is_certifying && self.is_deferring;
+                if let Event::Committed { commit_vec, .. } = &event
+                    && !is_deferred
+                {
                     inner.floor(self.dc, self.incarnation).raise(&self.session, commit_vec);
                 }
                 return Some(judge(event));

@@ -49,9 +49,10 @@ pub struct GeoConfig {
     pub attach_wait: Duration,
     /// True if its transactions are strong; opening the store sets it from the store's level.
     pub is_strong: bool,
-    /// Pairs of the program's transactions that conflict, in a linearizable store: of two
-    /// transactions of a pair that use a common object, one has seen the other. None means that any
-    /// two conflict.
+    /// Pairs of the program's transactions that conflict: of two transactions of a pair that use a
+    /// common object, one has seen the other. In a linearizable store, none means that any two
+    /// conflict. In a causal store, none means that no two do; the transactions of a pair are
+    /// strong there, and all others are causal.
     pub conflicts: Option<Pairs>,
 }
 
@@ -121,6 +122,11 @@ impl GeoConfig {
     pub fn farthest(&self) -> Duration {
         let all = self.distances.values().chain([&self.distance]);
         all.map(|distance| distance.mean + distance.jitter).max().unwrap_or_default()
+    }
+
+    /// True if some of its transactions are certified, so that its replicas agree on their order.
+    pub fn is_certifying(&self) -> bool {
+        self.is_strong || self.conflicts.is_some()
     }
 
     /// Checks the configuration.

@@ -18,6 +18,9 @@ pub enum Fate {
     /// The data center stopped before it answered: its id, its incarnation, and the commit's number
     /// in the core.
     Lost(DcId, u32, TransactionId),
+    /// The commit is under way as a strong transaction, or was lost on the way: certification
+    /// decides on it.
+    Certifying,
     /// The commit took effect.
     Committed,
     /// A helper was told that the commit did not take effect, so it must not take effect later.
@@ -56,7 +59,7 @@ impl Fates {
             // A helper may have been told so before the entry was forgotten.
             None if known.has_forgotten(id) => return false,
             // A later copy does not change the fate of a commit that took effect.
-            Some(Fate::Committed | Fate::Lost(..)) => {}
+            Some(Fate::Committed | Fate::Certifying | Fate::Lost(..)) => {}
             Some(Fate::Running) | None => known.set(id, Fate::Running, now),
         }
         true
@@ -84,10 +87,19 @@ impl Fates {
         let mut known = self.lock();
         match fate {
             Some(fate) => known.set(id, fate, now),
-            None if known.fates.get(&id) == Some(&Fate::Running) => {
-                known.fates.remove(&id);
+            None => {
+                if let Some(Fate::Running | Fate::Certifying) = known.fates.get(&id) {
+                    known.fates.remove(&id);
+                }
             }
-            None => {}
+        }
+    }
+
+    /// Notes that a commit that is under way is one of a strong transaction.
+    pub fn certify(&self, id: TransactionId, now: Duration) {
+        let mut known = self.lock();
+        if let Some(Fate::Running) = known.fates.get(&id) {
+            known.set(id, Fate::Certifying, now);
         }
     }
 }

@@ -17,7 +17,8 @@
 //! - `judge`: the guards and witness rows of a commit, checked in its data center.
 //! - `transaction`, `store`: the interface; `fate`, `outcome`: outcomes of commits.
 //! - `touch`, `strong`: the items that transactions of a linearizable store use, and how these
-//!   transactions commit; `relation`: the declared relation of conflicts.
+//!   transactions commit; `relation`: the declared relation of conflicts; `upgraded`: strong
+//!   transactions of a causal store.
 //! - `members`: giving up a data center and admitting it again.
 //! - `space`, `united`: several stores in one engine, and transactions over them.
 //!
@@ -54,10 +55,12 @@ mod strong;
 mod touch;
 mod transaction;
 mod united;
+mod upgraded;
 
 pub use config::GeoConfig;
 pub use members::{Admitted, DatacenterState, DatacenterStatus, GivenUp};
 /// The maximal number of data centers of a store.
 pub use mingle_geo::vector::DCS_MAX as DATACENTERS_MAX;
 pub use relation::Pairs as ConflictPairs;
+pub(crate) use relation::check_kept as check_conflicts_kept;
 pub use store::GeoStore;

@@ -150,6 +150,11 @@ pub fn is_data(item: &Key) -> bool {
     matches!(item.name.first(), Some(b'f' | b'p'))
 }
 
+/// True if an item is a witness row, or all those of an object or a transaction.
+pub fn is_row(item: &Key) -> bool {
+    matches!(item.name.first(), Some(b'w' | b'i'))
+}
+
 /// Returns the suffix of a key that stands for an item and a pair of transactions. No item, element
 /// or list has such a name: their names never have two braces in a row.
 pub fn pair(one: &Name, other: &Name) -> Vec<u8> {

@@ -19,9 +19,15 @@ impl Shared {
         self.core.storage.is_durable()
     }
 
+    /// True if commits leave notes of their outcomes: where they outlast the process, and where
+    /// certification decides on some of them.
+    fn has_notes(&self) -> bool {
+        self.is_kept() || self.is_mixed()
+    }
+
     /// Adds the item that holds the outcome of a commit.
     pub fn fetch_outcome(&self, id: Option<TransactionId>, fetch: &mut Fetch) {
-        if let Some(id) = id.filter(|_| self.is_kept()) {
+        if let Some(id) = id.filter(|_| self.has_notes()) {
             fetch.add(name::outcome(id));
         }
     }
@@ -32,7 +38,7 @@ impl Shared {
         id: Option<TransactionId>,
         found: &Found,
     ) -> Result<(), StoreError> {
-        let Some(id) = id.filter(|_| self.is_kept()) else { return Ok(()) };
+        let Some(id) = id.filter(|_| self.has_notes()) else { return Ok(()) };
         match answer::outcome(found.get(&name::outcome(id))) {
             Some(false) => Err(self.core.barred(id)),
             _ => Ok(()),
@@ -41,7 +47,7 @@ impl Shared {
 
     /// Notes with a commit that it took effect.
     pub fn add_outcome(&self, id: Option<TransactionId>, updates: &mut Vec<Update>) {
-        if let Some(id) = id.filter(|_| self.is_kept()) {
+        if let Some(id) = id.filter(|_| self.has_notes()) {
             let (key, op) = (name::outcome(id), Op::Write(Value::Bool(true)));
             updates.push(Update { key, op, id: None });
         }
@@ -56,6 +62,9 @@ impl Shared {
     ) {
         let fate = match ended {
             Ok(_) => Some(Fate::Committed),
+            Err(StoreError::Unknown { .. }) if self.fates.get(id) == Some(Fate::Certifying) => {
+                Some(Fate::Certifying)
+            }
             Err(StoreError::Unknown { .. }) => client
                 .and_then(|client| {
                     Some(Fate::Lost(client.dc(), client.incarnation(), client.committing()?))
@@ -76,6 +85,7 @@ impl Shared {
             Some(Fate::Committed) => Outcome::Committed,
             Some(Fate::Barred) => Outcome::NotCommitted,
             Some(Fate::Running) => Outcome::Unknown,
+            Some(Fate::Certifying) => self.ask_strong(id).await?,
             Some(Fate::Lost(dc, incarnation, number)) => {
                 let is_cut_off = self.net.with(|inner| inner.cut(dc, incarnation)).is_some();
                 match is_cut_off {
@@ -138,11 +148,21 @@ impl Shared {
             let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
             match states.first().and_then(|state| answer::outcome(state)) {
                 Some(true) => {
+                    if self.is_mixed() {
+                        self.arrive_everywhere(&client.past()).await;
+                    }
                     self.give_back(client);
                     return Ok(Outcome::Committed);
                 }
                 Some(false) => self.give_back(client),
                 None => lacking.push(client),
+            }
+        }
+        // A strong transaction of an earlier process may be on its way still.
+        if self.is_mixed() {
+            let asked = self.ask_strong(id).await?;
+            if asked != Outcome::NotCommitted {
+                return Ok(asked);
             }
         }
         for mut client in lacking {

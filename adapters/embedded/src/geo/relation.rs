@@ -19,9 +19,11 @@
 use std::collections::BTreeSet;
 
 use mingle_geo::certify::{Access, Conflicts, Label, Touch};
-use mingle_geo::{Key, Update};
+use mingle_geo::{DcId, Key, Update};
 use mingle_model::Name;
 
+use super::config::GeoConfig;
+use super::disk::Disk;
 use super::name;
 use super::touch::{Use, Uses};
 use crate::encoding::key;
@@ -92,6 +94,11 @@ impl Relation {
         Ok(Self { generation, pairs: pairs.clone() })
     }
 
+    /// True if a transaction is in one of the pairs.
+    pub fn lists(&self, transaction: &Name) -> bool {
+        self.pairs.iter().any(|(one, other)| one == transaction || other == transaction)
+    }
+
     /// Returns the role of a transaction in the declaration.
     pub fn role(&self, transaction: &Name) -> Role {
         let pairs = self.pairs.iter().filter_map(|pair| {
@@ -106,6 +113,36 @@ impl Relation {
         });
         Role { generation: self.generation, pairs: pairs.collect() }
     }
+}
+
+/// Checks the list of conflicts against the data of a store that is kept: a causal store that had a list
+/// has one, and one that gets its first has all its founding data centers, since these found the groups
+/// that agree on the order. Returns the reason for which it cannot be opened.
+///
+/// # Errors
+///
+/// When the disk fails.
+pub fn check_kept(
+    geo: &GeoConfig,
+    storage: &dyn Storage,
+) -> Result<Result<(), String>, StorageError> {
+    let view = storage.snapshot()?;
+    let has_pairs = view.get(key::CONFLICTS)?.is_some();
+    if geo.is_strong || has_pairs == geo.conflicts.is_some() {
+        return Ok(Ok(()));
+    }
+    if has_pairs {
+        let reason = "`conflicts` is missing, and its data were written under such a list; to have no pairs, write `conflicts = []`";
+        return Ok(Err(reason.into()));
+    }
+    for (dc, name) in (0..).map(DcId).zip(&geo.datacenters) {
+        if Disk::incarnation(dc, &*view)? > 0 {
+            return Ok(Err(format!(
+                "`conflicts` cannot be added any more: its data center {name} was given up and admitted again"
+            )));
+        }
+    }
+    Ok(Ok(()))
 }
 
 impl Role {

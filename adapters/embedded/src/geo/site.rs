@@ -48,7 +48,12 @@ impl Shared {
     pub fn give_back(&self, mut client: Client) {
         client.rollback();
         client.enter(&self.space);
-        if client.is_idle() {
+        // Another transaction would wait for a strong one to arrive.
+        let is_ahead = self.is_mixed() && {
+            let visible = self.net.with(|inner| inner.visible(client.dc()));
+            client.past()[DcId::STRONG] > visible[DcId::STRONG]
+        };
+        if client.is_idle() && !is_ahead {
             let idle = &self.sites[usize::from(client.dc().0)].idle;
             idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
         }

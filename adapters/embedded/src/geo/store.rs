@@ -103,7 +103,7 @@ impl GeoStore {
         config: GeoConfig,
         (net, engine, space): (Arc<Net>, Arc<Engine>, Space),
     ) -> Result<Self, StorageError> {
-        let pairs = config.conflicts.as_ref().filter(|_| config.is_strong);
+        let pairs = config.conflicts.as_ref();
         let relation = pairs.map(|pairs| Relation::keep(&*core.storage, pairs)).transpose()?;
         let capabilities = Capabilities {
             store: core.store.clone(),
@@ -406,7 +406,7 @@ impl Shared {
         if is_strong {
             self.check_quorum(dc)?;
             // Otherwise it would conflict with earlier commits of this data center.
-            if !self.catch_up(dc, &self.last(dc), READY_WAIT_MAX).await {
+            if !self.catch_up(dc, &self.last_certified(dc), READY_WAIT_MAX).await {
                 self.check_quorum(dc)?;
                 let name = self.name(dc);
                 let reason = format!("its data center {name} lags after {READY_WAIT_MAX:?}");
@@ -415,6 +415,7 @@ impl Shared {
         }
         let mut client = self.idle(dc).unwrap_or_else(|| {
             Client::new(&self.net, dc, self.config.partitions, self.space.clone())
+                .deferring(self.is_mixed())
         });
         if is_counted {
             client.reach(&after).await.map_err(|trouble| self.trouble(trouble, None))?;

@@ -42,7 +42,7 @@ pub(super) const TRIES_MAX: usize = 8;
 impl GeoTransaction {
     /// Notes an answer, to be compared on a newer snapshot.
     pub(super) fn note_given(&mut self, question: Question, answer: &(Data, u64)) {
-        if self.is_strong() {
+        if self.is_certified() {
             let answer = self.own.is_empty().then(|| answer.clone());
             self.given.push((question, answer));
         }
@@ -195,7 +195,7 @@ impl GeoTransaction {
 
     /// Returns the presences of the existing objects that a commit writes: these presences are not
     /// written, so that writes of two fields do not conflict.
-    async fn present(&mut self, commit: &Commit) -> Result<BTreeSet<Key>, StoreError> {
+    pub(super) async fn present(&mut self, commit: &Commit) -> Result<BTreeSet<Key>, StoreError> {
         let shared = Arc::clone(&self.shared);
         let objects: BTreeSet<&Ref> = commit.writes.iter().filter_map(Write::object).collect();
         let mut fetch = Fetch::default();
@@ -213,7 +213,7 @@ impl GeoTransaction {
 
     /// Certifies the transaction: returns its commit vector, or the vector that it would have had
     /// to see.
-    async fn decide(
+    pub(super) async fn decide(
         &mut self,
         commit: &Commit,
         updates: Vec<Update>,
@@ -234,10 +234,14 @@ impl GeoTransaction {
     /// Returns the touches for certification with these updates.
     pub(super) fn touches(&self, updates: &[Update]) -> Vec<Touch> {
         let relation = self.shared.relation.as_ref().zip(self.transaction.as_ref());
-        match relation.map(|(relation, transaction)| relation.role(transaction)) {
+        let mut touches = match relation.map(|(relation, transaction)| relation.role(transaction)) {
             Some(role) => role.touches(self.uses.clone(), updates),
             None => self.uses.clone().touches(),
+        };
+        if self.shared.is_mixed() {
+            touches.retain(|touch| !name::is_row(&touch.key));
         }
+        touches
     }
 
     /// Counts a transaction that had not seen a conflicting one.
@@ -266,7 +270,9 @@ impl Shared {
     ) -> Result<Result<Vector, Vector>, StoreError> {
         match certified {
             Ok(done) => {
-                self.committed(dc, &done.commit_vec);
+                if !self.is_mixed() {
+                    self.committed(dc, &done.commit_vec);
+                }
                 Ok(Ok(done.commit_vec))
             }
             Err(Trouble::Refused(Refusal::Conflict { until })) => Ok(Err(until)),
@@ -297,12 +303,14 @@ impl Shared {
                 first.or_else(|| inner.running().next()).unwrap_or(DcId(0))
             });
             self.check_quorum(dc)?;
-            let mut client = self.client(dc, &Stamp::default()).await?;
+            let mut client = self.client_of(dc, &Stamp::default(), true).await?;
             let trouble = |trouble| self.trouble(trouble, Some(id));
             client.begin_strong().map_err(trouble)?;
             let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
             if let Some(has_committed) = states.first().and_then(|state| answer::outcome(state)) {
-                if has_committed {
+                if has_committed && self.is_mixed() {
+                    self.arrive_everywhere(&client.past()).await;
+                } else if has_committed {
                     // The asking helper continues from it, at any data center.
                     self.committed_everywhere(&client.past());
                 }
@@ -315,7 +323,9 @@ impl Shared {
             uses.add(name::outcome(id), Use::Write);
             match client.certify(uses.touches(), vec![note(id, false)]).await {
                 Ok(done) => {
-                    self.committed(dc, &done.commit_vec);
+                    if !self.is_mixed() {
+                        self.committed(dc, &done.commit_vec);
+                    }
                     self.give_back(client);
                     return Ok(Outcome::NotCommitted);
                 }
@@ -332,7 +342,7 @@ impl Shared {
 }
 
 /// Returns the update that notes if the commit of this id took effect.
-fn note(id: TransactionId, has_committed: bool) -> Update {
+pub(super) fn note(id: TransactionId, has_committed: bool) -> Update {
     let op = Op::Write(Value::Bool(has_committed));
     Update { key: name::outcome(id), op, id: None }
 }

@@ -44,6 +44,8 @@ pub struct GeoTransaction {
     /// True if it reads at a weaker level than the store's: it is not certified, and needs no other data
     /// center.
     pub(super) is_weaker: bool,
+    /// True if it is a strong transaction of a causal store.
+    pub(super) is_upgraded: bool,
     /// Its questions, and their answers without its own writes where those are known.
     pub(super) given: Vec<(Question, Option<(Data, u64)>)>,
 }
@@ -51,11 +53,13 @@ pub struct GeoTransaction {
 impl GeoTransaction {
     /// Creates a transaction that has done nothing yet.
     pub fn new(shared: &Arc<Shared>, dc: DcId, after: Stamp, transaction: Option<Name>) -> Self {
+        let is_upgraded = shared.is_mixed() && shared.lists(transaction.as_ref());
         Self {
             shared: Arc::clone(shared),
             dc,
             after,
             transaction,
+            is_upgraded,
             client: None,
             flushed: Vec::new(),
             own: BTreeSet::new(),
@@ -67,9 +71,14 @@ impl GeoTransaction {
         }
     }
 
-    /// True if it is certified.
+    /// True if it is one of a store whose transactions are all strong.
     pub(super) fn is_strong(&self) -> bool {
         self.shared.is_strong() && !self.is_weaker
+    }
+
+    /// True if it is certified.
+    pub(super) fn is_certified(&self) -> bool {
+        (self.shared.is_strong() || self.is_upgraded) && !self.is_weaker
     }
 
     /// Takes the snapshot, unless that was done.
@@ -77,9 +86,9 @@ impl GeoTransaction {
         let client = match self.client.take() {
             Some(client) => client,
             None => {
-                let is_strong = self.is_strong();
-                let mut client = self.shared.client_of(self.dc, &self.after, is_strong).await?;
-                if is_strong {
+                let is_certified = self.is_certified();
+                let mut client = self.shared.client_of(self.dc, &self.after, is_certified).await?;
+                if is_certified {
                     let begun = client.begin_strong();
                     begun.map_err(|trouble| self.shared.trouble(trouble, None))?;
                 }
@@ -184,7 +193,10 @@ impl GeoTransaction {
         let mut own = Self::new(&shared, self.dc, self.after.clone(), None);
         own.client = Some(client);
         own.own.clone_from(&self.own);
-        own.ask(question).await
+        let answer = own.ask(question).await;
+        // What it has used, an upgraded transaction has used.
+        own.uses.iter().for_each(|(key, how)| self.uses.add(key.clone(), *how));
+        answer
     }
 
     /// Answers a query on this transaction's snapshot.
@@ -368,6 +380,9 @@ impl GeoTransaction {
         if self.is_strong() {
             return self.certify(commit).await;
         }
+        if self.is_upgraded_by(&commit) {
+            return self.certify_upgraded(commit).await;
+        }
         self.prepare(std::mem::take(&mut commit.writes))?;
         let shared = Arc::clone(&self.shared);
         if self.is_weaker && !(self.flushed.is_empty() && commit.is_empty()) {
@@ -461,7 +476,7 @@ impl Transaction for GeoTransaction {
         &'a mut self,
         reads: &'a [Read],
     ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        if self.is_strong() && !self.is_part {
+        if self.is_certified() && !self.is_part {
             return Box::pin(self.answer_last(reads));
         }
         Box::pin(self.answers(reads))

@@ -1,8 +1,9 @@
 //! One strong transaction over several stores of one engine.
 //!
 //! Its parts read one snapshot through one session of the core, which is passed from part to part.
-//! The items that parts of linearizable stores use are certified, as in [`super::strong`]; the
-//! updates of causal stores are sent with the same commit and merge with concurrent updates, as
+//! The items that parts of linearizable stores use are certified, as in [`super::strong`], and so are
+//! those of causal stores whose list of conflicts names the transaction ([`super::upgraded`]). The
+//! updates of other causal parts are sent with the same commit and merge with concurrent updates, as
 //! causal updates do. So the transaction takes effect at once or not at all, and no helper is
 //! needed to finish it.
 //!
@@ -99,7 +100,7 @@ impl UnitedTransaction {
         }
         for place in 0..self.parts.len() {
             let part = self.enter(place).await?;
-            if part.shared.is_strong() {
+            if part.is_certified() {
                 part.forget_own().await?;
             } else {
                 part.own.clear();
@@ -112,7 +113,7 @@ impl UnitedTransaction {
                 Err(until) => {
                     for place in 0..self.parts.len() {
                         let part = self.enter(place).await?;
-                        if part.shared.is_strong() {
+                        if part.is_certified() {
                             // The first part takes a new snapshot, the others use the same one.
                             part.renew_if(place == 0, &until).await?;
                         }
@@ -134,6 +135,10 @@ impl UnitedTransaction {
             let space = part.shared.space.clone();
             if part.shared.is_strong() {
                 let built = part.updates(commit).await?;
+                touches.extend(space.touches(part.touches(&built)));
+                updates.extend(space.updates(built));
+            } else if part.is_certified() {
+                let built = part.merging(commit).await?;
                 touches.extend(space.touches(part.touches(&built)));
                 updates.extend(space.updates(built));
             } else {

@@ -331,8 +331,7 @@ fn what_makes_no_sense_is_refused() {
     let many = geo().with_conflicts((0..257).map(|n| (format!("a{n}"), "b".into())));
     let one = GeoConfig::new(["oslo"]).with_conflicts([("a", "a")]);
     for (geo, level, expected) in [
-        (bank(), Level::Snapshot, "is said of a linearizable store, and it is snapshot"),
-        (bank(), Level::Causal, "is said of a linearizable store, and it is causal"),
+        (bank(), Level::Snapshot, "of a linearizable or a causal store, and it is snapshot"),
         (many, Level::Linearizable, "in at most 256 pairs, not 257"),
         (one, Level::Linearizable, "is said of several data centers, and it has one"),
     ] {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::support::{at, usual};
 use mingle_model::{Level, Name, Value};
 use mingle_store::conformance::{self, Factory};
+use mingle_store::test_world::join_all;
 use mingle_store::wrap::distance::Distance;
 use mingle_store::{
     BoxFuture, Commit, Committed, Data, DataStore, Read, Session, StoreError, StoreSchema,
@@ -305,4 +306,51 @@ fn what_is_not_there_is_refused_by_name() {
     let folder = TempDir::new().expect("a temporary folder");
     let error = third(&pair.strong, &EmbeddedConfig::in_folder(folder.path()));
     assert!(error.contains("either both it and host are kept in a folder"), "{error}");
+}
+
+/// A causal store that shares an engine certifies the transactions of its own list, also those that visit
+/// the other store.
+#[test]
+fn a_transaction_over_both_that_the_causal_store_lists_is_certified() {
+    for (pairs, expected) in [(&[("take", "take")][..], 1), (&[], 3)] {
+        let world = TestWorld::new(12);
+        let config = EmbeddedConfig::in_memory().with_geo(geo(2));
+        let strong = host(&world, &config);
+        let listed = GeoConfig::new(CITIES).with_conflicts(pairs.iter().copied());
+        let config = EmbeddedConfig::in_memory().with_geo(listed);
+        let schema = of("weak", Level::Causal);
+        let weak = Embedded::open_beside(&strong, &config, &schema, world.clone());
+        let weak = weak.expect("it opens");
+        world.block_on(async {
+            let first = weak.begin(&Session::at("oslo")).await.expect("it begins");
+            let writes = vec![Write::Add(at("a", 1), 1)];
+            first.commit(Commit { writes, ..Commit::default() }).await.expect("all are there");
+            world.sleep(DISTANCE * 10).await;
+        });
+        let calls = CITIES.map(|city| {
+            let strong = &strong;
+            let call: BoxFuture<'_, bool> = Box::pin(async move {
+                let session = Session { transaction: Some("take".into()), ..Session::at(city) };
+                let mut united = strong.begin_united(&session).await.expect("it begins");
+                let weak: Name = "weak".into();
+                let part = united.part(&weak).await.expect("it is in the engine");
+                let answers = part.read(&[Read::Counter(at("a", 1))]).await.expect("it reads");
+                assert_eq!(answers[0].data, Data::Counter(1));
+                let writes = vec![Write::Add(at("a", 1), -1)];
+                let taken = Commit { writes, ..Commit::default() };
+                let writes = vec![Write::Assign(at(city, 0), Value::Int(1))];
+                let noted = Commit { writes, ..Commit::default() };
+                let parts = vec![("host".into(), noted), (weak, taken)];
+                let commit = UnitedCommit { parts, ..UnitedCommit::default() };
+                match united.commit(commit).await {
+                    Ok(_) => true,
+                    Err(StoreError::Conflict) => false,
+                    Err(error) => panic!("{city}: {error}"),
+                }
+            });
+            call
+        });
+        let done = world.block_on(join_all(calls.into()));
+        assert_eq!(done.into_iter().filter(|done| *done).count(), expected, "{pairs:?}");
+    }
 }

@@ -11,6 +11,7 @@ mod geo_faults;
 mod geo_labels;
 mod geo_members;
 mod geo_members_kept;
+mod geo_mixed;
 mod geo_shared;
 mod geo_strong;
 mod geo_strong_faults;

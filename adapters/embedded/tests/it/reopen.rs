@@ -20,6 +20,12 @@ enum Kind {
     Replicated,
     Datacenters,
     Certified,
+    Mixed,
+}
+
+/// The transaction of this name is strong in a store of kind `Mixed`.
+fn strong(session: Session) -> Session {
+    Session { transaction: Some("strong".into()), ..session }
 }
 
 fn open(world: &Arc<TestWorld>, kind: Kind, disk: &TwinDisk) -> Arc<dyn DataStore> {
@@ -32,6 +38,10 @@ fn open(world: &Arc<TestWorld>, kind: Kind, disk: &TwinDisk) -> Arc<dyn DataStor
         Kind::Datacenters => (memory.with_geo(GeoConfig::new(["r1", "r2", "r3"])), Level::Causal),
         Kind::Certified => {
             (memory.with_geo(GeoConfig::new(["r1", "r2", "r3"])), Level::Linearizable)
+        }
+        Kind::Mixed => {
+            let geo = GeoConfig::new(["r1", "r2", "r3"]).with_conflicts([("strong", "strong")]);
+            (memory.with_geo(geo), Level::Causal)
         }
     };
     let storage = DiskStorage::open_backend(disk.clone()).expect("the disk works");
@@ -52,7 +62,7 @@ fn until_failure(
     for n in from + 1.. {
         let id = TransactionId { origin: Origin(1), sequence: round * 1_000_000 + n };
         let done = world.block_on(async {
-            let transaction = store.begin(&Session::default()).await?;
+            let transaction = store.begin(&strong(Session::default())).await?;
             transaction.commit(Commit { id: Some(id), writes: nth(n), ..Commit::default() }).await
         });
         if done.is_err() {
@@ -69,7 +79,7 @@ fn fail_and_mend(kind: Kind, seed: u64) {
     let disk = TwinDisk::new();
     let store = open(&world, kind, &disk);
     let mut there = 0;
-    let calls = if kind == Kind::Certified { 400 } else { 40 };
+    let calls = if matches!(kind, Kind::Certified | Kind::Mixed) { 400 } else { 40 };
     for round in 0..3 {
         let what = format!("{kind:?}, round {round} of seed {seed}");
         assert_eq!(world.block_on(store.health()), Ok(()), "{what}");
@@ -83,7 +93,7 @@ fn fail_and_mend(kind: Kind, seed: u64) {
         world.block_on(world.sleep(REOPEN_EVERY));
         assert_eq!(world.block_on(store.health()), Ok(()), "{what}");
         // A transaction from before the failure may not continue from its snapshot.
-        if !matches!(kind, Kind::Datacenters | Kind::Certified) {
+        if !matches!(kind, Kind::Datacenters | Kind::Certified | Kind::Mixed) {
             let late = Commit { writes: nth(there + 1), ..Commit::default() };
             let late = world.block_on(begun.commit(late));
             assert!(matches!(late, Err(StoreError::Unavailable { .. })), "{what}: {late:?}");
@@ -120,6 +130,11 @@ fn data_centers_open_again() {
 #[test]
 fn data_centers_that_certify_open_again() {
     (300..304).for_each(|seed| fail_and_mend(Kind::Certified, seed));
+}
+
+#[test]
+fn data_centers_of_a_causal_store_that_certify_open_again() {
+    (400..404).for_each(|seed| fail_and_mend(Kind::Mixed, seed));
 }
 
 #[test]

@@ -29,8 +29,11 @@ pub struct EmbeddedBinding {
     pub geo: Option<GeoConfig>,
     /// The store whose data centers these are: both live in one engine.
     pub with: Option<String>,
-    /// Which transactions conflict; any two, if none.
+    /// Which transactions conflict; if none, any two at a linearizable store, and no two at a causal
+    /// one.
     pub conflicts: Option<ConflictPairs>,
+    /// Patterns of fields and objects: of the transactions that write one of them, any two conflict.
+    pub strong_only: Vec<String>,
     /// The store's former name: its data in the folder get the new name.
     pub renamed_from: Option<String>,
 }
@@ -54,6 +57,7 @@ impl Default for EmbeddedBinding {
             geo: None,
             with: None,
             conflicts: None,
+            strong_only: Vec::new(),
             renamed_from: None,
         }
     }
@@ -71,6 +75,7 @@ struct Written {
     between: Option<WrittenBetween>,
     with: Option<String>,
     conflicts: Option<WrittenConflicts>,
+    strong_only: Option<Vec<String>>,
     renamed_from: Option<String>,
 }
 
@@ -109,12 +114,15 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, Bi
     if let Some(host) = &written.with {
         check_alone(keys, &written)?;
         let (with, conflicts) = (Some(host.clone()), bind_conflicts(keys, written.conflicts)?);
+        let strong_only = bind_strong_only(keys, written.strong_only)?;
         let renamed_from = written.renamed_from;
-        return Ok(EmbeddedBinding { with, conflicts, renamed_from, ..EmbeddedBinding::default() });
+        let rest = EmbeddedBinding::default();
+        return Ok(EmbeddedBinding { with, conflicts, strong_only, renamed_from, ..rest });
     }
     let mut bound =
         EmbeddedBinding { geo: bind_geo(keys, &written)?, ..EmbeddedBinding::default() };
     bound.conflicts = bind_conflicts(keys, written.conflicts)?;
+    bound.strong_only = bind_strong_only(keys, written.strong_only)?;
     bound.renamed_from = written.renamed_from;
     match written.replicas {
         None => {}
@@ -229,6 +237,19 @@ fn bind_conflicts(
     pairs.collect::<Result<_, _>>().map(Some)
 }
 
+/// Patterns of fields; whether they fit the program is checked with it.
+fn bind_strong_only(
+    keys: &Keys<'_>,
+    written: Option<Vec<String>>,
+) -> Result<Vec<String>, BindingError> {
+    let patterns = written.unwrap_or_default();
+    if patterns.len() > CONFLICTS_MAX {
+        let message = format!("expected at most {CONFLICTS_MAX} names, found {}", patterns.len());
+        return Err(keys.wrong("strong_only", message));
+    }
+    Ok(patterns)
+}
+
 fn bind_geo(keys: &Keys<'_>, written: &Written) -> Result<Option<GeoConfig>, BindingError> {
     let Some(datacenters) = &written.datacenters else {
         let only = [
@@ -236,6 +257,7 @@ fn bind_geo(keys: &Keys<'_>, written: &Written) -> Result<Option<GeoConfig>, Bin
             ("f", written.f.is_some()),
             ("between", written.between.is_some()),
             ("conflicts", written.conflicts.is_some()),
+            ("strong_only", written.strong_only.is_some()),
         ];
         return match only.iter().find(|(_, is_given)| *is_given) {
             Some((key, _)) => Err(keys.wrong(key, "is for a store with datacenters")),

@@ -9,18 +9,18 @@ use mingle_store::{StoreSchema, World};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 
 use super::{Known, OpenError, Opened};
-use crate::binding::EmbeddedBinding;
+use crate::binding::{ConflictPairs, EmbeddedBinding};
 
 /// Opens a store of this process: in a folder or in memory.
 pub(super) fn open(
     bound: &EmbeddedBinding,
-    schema: StoreSchema,
-    folder: Option<&Path>,
+    conflicts: Option<ConflictPairs>,
+    (schema, folder): (StoreSchema, Option<&Path>),
     world: &Arc<dyn World>,
     known: &mut Known,
 ) -> Result<Opened, OpenError> {
     let name = schema.store.clone();
-    let config = config(bound, folder);
+    let config = config((bound, conflicts), folder);
     if let Some(with) = &bound.with {
         let host = known.geo.get(&**with).ok_or_else(|| no_host(&schema.store, with))?;
         let geo = Embedded::open_beside(host, &config, &schema, world.clone());
@@ -46,11 +46,11 @@ pub(super) fn open(
 /// Checks that a store can be opened, without looking at its kept data.
 pub(super) fn check(
     program: &Program,
-    bound: &EmbeddedBinding,
+    (bound, conflicts): (&EmbeddedBinding, Option<ConflictPairs>),
     schema: &StoreSchema,
     world: Arc<dyn World>,
 ) -> Result<(), OpenError> {
-    let config = config(bound, None);
+    let config = config((bound, conflicts), None);
     let Some(with) = &bound.with else {
         return Embedded::check(&config, schema, world).map_err(OpenError::Embedded);
     };
@@ -64,7 +64,10 @@ fn no_host(store: &str, with: &str) -> OpenError {
     OpenError::Binding(format!("stores.{store}.with: the program has no store {with}"))
 }
 
-fn config(bound: &EmbeddedBinding, folder: Option<&Path>) -> EmbeddedConfig {
+fn config(
+    (bound, conflicts): (&EmbeddedBinding, Option<ConflictPairs>),
+    folder: Option<&Path>,
+) -> EmbeddedConfig {
     let mut config = match folder {
         Some(folder) => EmbeddedConfig::in_folder(folder),
         None => EmbeddedConfig::in_memory(),
@@ -74,7 +77,7 @@ fn config(bound: &EmbeddedBinding, folder: Option<&Path>) -> EmbeddedConfig {
     config.jitter = bound.delay.jitter;
     config.geo.clone_from(&bound.geo);
     if let Some(geo) = &mut config.geo {
-        geo.conflicts.clone_from(&bound.conflicts);
+        geo.conflicts = conflicts;
     }
     config
 }

@@ -108,7 +108,10 @@ pub(crate) async fn open_store(
             declared.name
         ))),
         #[cfg(feature = "embedded")]
-        Engine::Embedded(bound) => embedded::open(bound, schema, folder, world, known),
+        Engine::Embedded(bound) => {
+            let pairs = crate::conflicts::pairs_of(program, id, bound);
+            embedded::open(bound, pairs, (schema, folder), world, known)
+        }
         #[cfg(feature = "postgres")]
         Engine::Postgres(config) if !config.servers.is_empty() => {
             postgres::open_replicated(config, schema, world).await
@@ -165,7 +168,10 @@ pub(crate) fn check_store(
         // Only opening is refused: a build without the engine may check a program.
         Engine::Unbound => Ok(()),
         #[cfg(feature = "embedded")]
-        Engine::Embedded(bound) => embedded::check(program, bound, &schema, world),
+        Engine::Embedded(bound) => {
+            let pairs = crate::conflicts::pairs_of(program, id, bound);
+            embedded::check(program, (bound, pairs), &schema, world)
+        }
         #[cfg(feature = "postgres")]
         Engine::Postgres(config) => postgres::check(config, schema, world),
         #[cfg(feature = "redis")]

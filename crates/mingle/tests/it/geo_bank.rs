@@ -25,11 +25,13 @@ const WITHOUT: &str = "[\"open_account\", \"open_account\"]";
 
 const ACCOUNTS: usize = 3;
 
-/// The placement of the two stores: both in one engine, or each in its own.
+/// The placement of the two stores: both in one engine, or each in its own; and the level of the
+/// accounts' store: linearizable, or causal.
 #[derive(Clone, Copy, PartialEq)]
 enum Engines {
     One,
     Two,
+    Causal,
 }
 
 struct Bank {
@@ -61,7 +63,11 @@ impl Bank {
             "[runtime]\ndeadline = \"20s\"\n[stores.accounts]\npartitions = 2\n{places}\
              conflicts = [{conflicts}]\n[stores.notifications]\n{notifications}"
         );
-        let cities = Cities::seeded(TEXT, &binding, seed);
+        let text = match engines {
+            Engines::Causal => TEXT.replace("accounts: linearizable", "accounts: causal"),
+            Engines::One | Engines::Two => TEXT.to_owned(),
+        };
+        let cities = Cities::seeded(&text, &binding, seed);
         let bank = Self {
             cities,
             sure: Mutex::default(),
@@ -205,10 +211,11 @@ fn check(seed: u64, engines: Engines, stops: &[&[&str]]) {
     }
     assert!(bank.done("deposit") > 20 && bank.done("withdraw") > 10, "seed {seed}");
     assert!(bank.conflicts_of("withdraw") > 0, "seed {seed}: nobody was in anybody's way");
-    if engines == Engines::One {
+    if engines != Engines::Two {
         assert_eq!(bank.conflicts_of("deposit"), 0, "seed {seed}: a deposit was in conflict");
-        assert!(bank.cities.database.runtime().stats().get(Counted::United) > 0);
     }
+    let united = bank.cities.database.runtime().stats().get(Counted::United);
+    assert_eq!(united > 0, engines == Engines::One);
     assert_eq!(bank.cities.geo("accounts").alarms(), Vec::<String>::new(), "seed {seed}");
 }
 
@@ -233,6 +240,85 @@ fn no_account_is_overdrawn_where_notifications_are_elsewhere() {
     check(8, Engines::Two, &[&["oslo"], &["rome"]]);
 }
 
+#[test]
+fn no_account_of_a_causal_store_is_overdrawn() {
+    for seed in 20..=23 {
+        check(seed, Engines::Causal, &[]);
+    }
+    for seed in 24..=27 {
+        check(seed, Engines::Causal, &[&["oslo"], &["lima"], &["oslo", "rome"], &["rome"]]);
+    }
+}
+
+/// At a causal store only what is in a pair waits for other data centers.
+#[test]
+fn deposits_at_a_causal_store_never_wait() {
+    let bank = Bank::new(12, LABELS, Engines::Causal);
+    let world = &bank.cities.world;
+    let (slowest, fastest) = (Mutex::new(Duration::ZERO), Mutex::new(Duration::MAX));
+    let taken = Mutex::new(0_i64);
+    let mut all: Vec<BoxFuture<'_, ()>> = Vec::new();
+    for number in 0..9 {
+        let (bank, slowest, fastest, taken) = (&bank, &slowest, &fastest, &taken);
+        all.push(Box::pin(async move {
+            let session = Session::at(CITIES[number % 3]);
+            let arguments = [("account", account(0)), ("amount", "1".to_owned())];
+            for _ in 0..20 {
+                let (since, is_deposit) = (world.elapsed(), number < 6);
+                let name = if is_deposit { "deposit" } else { "withdraw" };
+                match bank.cities.report(&session, name, &arguments).await {
+                    Ok((report, _)) if is_deposit => {
+                        let mut slowest = slowest.lock().expect("no panic");
+                        *slowest = (*slowest).max(world.elapsed().saturating_sub(since));
+                        let attempts: u32 = report.phases.iter().map(|phase| phase.attempts).sum();
+                        assert_eq!(attempts, 1, "a deposit was made again");
+                    }
+                    Ok(_) => {
+                        let mut fastest = fastest.lock().expect("no panic");
+                        *fastest = (*fastest).min(world.elapsed().saturating_sub(since));
+                        *taken.lock().expect("no panic") += 1;
+                    }
+                    Err(Error::Require { .. }) => {}
+                    Err(error) => panic!("{name}: {error}"),
+                }
+                world.sleep(Duration::from_millis(5)).await;
+            }
+        }));
+    }
+    world.block_on(join_all(all));
+    let (slowest, fastest) = (slowest.into_inner(), fastest.into_inner());
+    let (slowest, fastest) = (slowest.expect("no panic"), fastest.expect("no panic"));
+    let shortest_trip = Duration::from_millis(20);
+    assert!(slowest < shortest_trip, "a deposit took {slowest:?}");
+    assert!(fastest >= shortest_trip, "a withdrawal took {fastest:?}");
+    bank.pass(3);
+    let taken = taken.into_inner().expect("no panic");
+    assert!(taken > 10, "few withdrawals: {taken}");
+    assert_eq!(bank.balances()[0], 20 + 6 * 20 - taken);
+}
+
+/// A data center that reaches no other takes deposits and refuses withdrawals, with the reason.
+#[test]
+fn a_data_center_that_is_alone_takes_deposits() {
+    let bank = Bank::new(13, LABELS, Engines::Causal);
+    for city in ["rome", "lima"] {
+        bank.cities.geo("accounts").kill(city).expect("it is there");
+    }
+    let arguments = [("account", account(0)), ("amount", "7".to_owned())];
+    bank.now("oslo", "deposit", &arguments);
+    let session = Session::at("oslo");
+    let refused = bank.cities.report(&session, "withdraw", &arguments);
+    let refused = bank.cities.world.block_on(refused).expect_err("no majority");
+    assert!(refused.to_string().contains("does not reach rome, lima"), "{refused}");
+    for city in ["rome", "lima"] {
+        bank.cities.geo("accounts").start(city).expect("it is there");
+    }
+    bank.pass(3);
+    bank.now("rome", "withdraw", &arguments);
+    bank.pass(3);
+    assert_eq!(bank.balances()[0], 20);
+}
+
 /// The pairs matter: if withdrawals conflict with no other transaction, accounts are overdrawn.
 #[test]
 fn withdrawals_that_do_not_conflict_overdraw() {
@@ -250,8 +336,13 @@ fn withdrawals_that_do_not_conflict_overdraw() {
 /// Three cities take all of one account at once.
 #[test]
 fn one_of_three_gets_all_of_it_and_without_the_pair_each_does() {
-    for (conflicts, expected) in [(LABELS, 1), (WITHOUT, 3)] {
-        let bank = Bank::new(11, conflicts, Engines::One);
+    for (conflicts, engines, expected) in [
+        (LABELS, Engines::One, 1),
+        (WITHOUT, Engines::One, 3),
+        (LABELS, Engines::Causal, 1),
+        (WITHOUT, Engines::Causal, 3),
+    ] {
+        let bank = Bank::new(11, conflicts, engines);
         let all = [("account", account(0)), ("amount", "20".to_owned())];
         let calls = CITIES.map(|city| {
             let (bank, all) = (&bank, &all);

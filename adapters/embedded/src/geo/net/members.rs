@@ -51,7 +51,7 @@ impl Inner {
         let replicas = self.sites.iter().flat_map(|site| &site.replicas);
         let newest = replicas.map(|replica| replica.members()).max_by_key(|it| it.epoch());
         self.members = newest.cloned().unwrap_or_default();
-        if !self.config.is_strong {
+        if !self.config.is_certifying() {
             self.agreed = Some(Membership::resume(self.members.clone(), self.quorum()));
         }
         for (dc, site) in (0..).map(DcId).zip(&mut self.sites) {
@@ -141,7 +141,7 @@ impl Inner {
     fn speaker(&self, dc: DcId) -> (Option<(DcId, Vec<DcId>)>, usize) {
         let reports = usize::from(self.quorum().reports);
         let majority = self.sites.len() / 2 + 1;
-        let needed = if self.config.is_strong { reports.max(majority) } else { reports };
+        let needed = if self.config.is_certifying() { reports.max(majority) } else { reports };
         let others = self.others_of(dc).into_iter();
         (others.rev().max_by_key(|(_, reached)| reached.len()), needed)
     }

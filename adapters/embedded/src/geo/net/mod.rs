@@ -272,7 +272,7 @@ impl Inner {
         }
         let step = if now < self.busy_until { self.tick } else { self.pause };
         if now >= self.busy_until {
-            let most = if self.config.is_strong { PAUSE_MAX_STRONG } else { PAUSE_MAX };
+            let most = if self.config.is_certifying() { PAUSE_MAX_STRONG } else { PAUSE_MAX };
             self.pause = (self.pause * 2).min(most);
         }
         self.tick_at = now + step;
@@ -399,7 +399,7 @@ impl Inner {
                 let round_trip = self.config.between(one, other).draw(&*self.world);
                 self.next += 1;
                 let due = self.world.elapsed() + round_trip / 2;
-                let carried = if self.config.is_strong {
+                let carried = if self.config.is_certifying() {
                     self.lines.carry(own, dc, due)
                 } else {
                     Some((due, 0))
@@ -422,7 +422,7 @@ impl Inner {
         if !self.is_linked(own, dc) {
             return self.lose_line(own, dc);
         }
-        if self.config.is_strong && !self.lines.is_alive(own, dc, life) {
+        if self.config.is_certifying() && !self.lines.is_alive(own, dc, life) {
             return;
         }
         let brings = matches!(&message, Message::Replicate(r) if !r.transactions.is_empty());
@@ -433,7 +433,7 @@ impl Inner {
     }
 
     fn lose_line(&mut self, one: DcId, other: DcId) {
-        if self.config.is_strong {
+        if self.config.is_certifying() {
             self.lines.lose(one, other);
         }
     }

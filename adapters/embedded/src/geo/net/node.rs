@@ -31,7 +31,7 @@ impl Node {
         records: Vec<Record>,
         is_new: bool,
     ) -> Result<Self, String> {
-        if geo.is_strong {
+        if geo.is_certifying() {
             let group = GroupConfig { is_new, ..group(&config, geo) };
             return Ok(Self::Strong(Box::new(StrongReplica::restore(config, group, records)?)));
         }
