@@ -170,7 +170,7 @@ impl Worker {
                 None => self.give_up(),
             }
             count += 1;
-            if self.is_uniform && count % 16 == 0 {
+            if self.is_uniform && count.is_multiple_of(16) {
                 self.take_token();
             }
             std::thread::sleep(CAUSAL_PAUSE);
