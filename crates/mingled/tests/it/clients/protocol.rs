@@ -99,3 +99,42 @@ fn the_server_describes_itself_and_its_commands() {
     assert_eq!(list.matches('"').count(), 2 * count);
     started.stop();
 }
+
+#[test]
+fn reads_that_come_together_have_the_replies_that_each_has_alone() {
+    let mut started = Started::new();
+    let mut client = started.client();
+    client.expect("MSET a 1 b 2 => +OK\nRPUSH l x y => :2\nHSET h f v => :1");
+    let requests = [
+        ("GET a", "\"1\""),
+        ("GET l", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("LRANGE l 0 -1", "[\"x\", \"y\"]"),
+        ("GET", "-ERR wrong number of arguments for 'get' command"),
+        ("MGET a none b", "[\"1\", nil, \"2\"]"),
+        ("SET a 5", "+OK"),
+        // A read sees the write before it, and not the one after it.
+        ("GET a", "\"5\""),
+        ("STRLEN b", ":1"),
+        ("MULTI", "+OK"),
+        ("GET a", "+QUEUED"),
+        ("GET b", "+QUEUED"),
+        ("EXEC", "[\"5\", \"2\"]"),
+        ("HGETALL h", "[\"f\", \"v\"]"),
+        ("LINDEX l x", "-ERR value is not an integer or out of range"),
+        ("INCR a", ":6"),
+        ("GET a", "\"6\""),
+        ("GET b", "\"2\""),
+        ("QUIT", "+OK"),
+    ];
+    // More than are answered from one snapshot.
+    let many = "GET b\r\n".repeat(200);
+    let lines: Vec<String> = requests.iter().map(|(request, _)| format!("{request}\r\n")).collect();
+    client.send(many + &lines.concat());
+    for _ in 0..200 {
+        assert_eq!(shown(&client.reply()), "\"2\"");
+    }
+    for (request, expected) in requests {
+        assert_eq!(shown(&client.reply()), expected, "{request}");
+    }
+    started.stop();
+}
