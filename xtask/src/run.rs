@@ -77,8 +77,11 @@ pub fn output_and_progress(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Builds only the demonstration, and runs it.
+/// Builds only the demonstration, and runs it; with `--mingled` that of the server.
 pub fn demo(args: &[&str]) -> Outcome {
+    if let ["--mingled", rest @ ..] = args {
+        return trial(&["demo"], false, rest);
+    }
     let fixed = ["run", "--package", "mingle-bench", "--no-default-features", "--", "demo"];
     wait(cargo(&fixed).args(args))
 }
@@ -97,8 +100,26 @@ pub fn mingle(args: &[&str]) -> Result<ExitCode, String> {
 
 /// Builds the benchmarks for release and runs one of them.
 pub fn bench(name: &str, args: &[&str]) -> Outcome {
+    if name == "mingled" {
+        let redis = root().join("target/services/redis").display().to_string();
+        return trial(&["bench", "--redis", &redis], true, args);
+    }
     let fixed = ["run", "--release", "--package", "mingle-bench", "--bin", "mingle-bench", "--"];
     wait(cargo(&fixed).arg(name).args(args))
+}
+
+/// Builds the server and its trials, and runs one of them.
+fn trial(fixed: &[&str], is_release: bool, args: &[&str]) -> Outcome {
+    let profile: &[&str] = if is_release { &["--release"] } else { &[] };
+    let packages = ["build", "--package", "mingled", "--package", "mingle-trial"];
+    wait(cargo(&packages).args(profile))?;
+    let here = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let target = here.parent().and_then(Path::parent);
+    let target = target.ok_or_else(|| format!("{} has no folder", here.display()))?;
+    let folder = target.join(if is_release { "release" } else { "debug" });
+    let program = |name: &str| folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    let mut command = Command::new(program("mingle-trial"));
+    wait(command.args(fixed).arg("--mingled").arg(program("mingled")).args(args))
 }
 
 /// Builds the binary of a package for release, and returns its path.

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use mingle_geo::certify::{GroupConfig, GroupMessage};
@@ -155,6 +155,11 @@ pub struct Node {
     /// The requests whose records wait to be safe; the running sync covers the first `syncing`.
     staged: VecDeque<Staged>,
     syncing: usize,
+    /// The number of requests whose records were appended, and of those whose records are safe.
+    appended: u64,
+    safe: u64,
+    /// The clients that get their acknowledgements before the records are safe.
+    hasty: BTreeSet<u64>,
     /// A planted mistake; see [`flaw`](mingle_geo::flaw).
     planted: Planted,
     /// Inputs of partitions of this process by partitions of this process.
@@ -200,6 +205,9 @@ impl Node {
             hosted,
             staged: VecDeque::new(),
             syncing: 0,
+            appended: 0,
+            safe: 0,
+            hasty: BTreeSet::new(),
             planted,
             local: VecDeque::new(),
             alarms: Vec::new(),
@@ -322,6 +330,7 @@ impl Node {
         if self.planted.is(Flaw::SyncReleasesLater) {
             count = self.staged.len();
         }
+        self.safe += count as u64;
         let mut ended: Vec<(PartitionId, u64)> = Vec::new();
         for Staged { partition, index, then } in self.staged.drain(..count).collect::<Vec<_>>() {
             for envelope in then {
@@ -337,6 +346,27 @@ impl Node {
             self.input(partition, Input::Persisted { index }, outside);
         }
         self.settle(outside);
+    }
+
+    /// Lets a client of this process have the acknowledgements of its causal commits before their
+    /// records are safe, or ends that. Such a commit is lost if the process is killed before the sync.
+    /// Nothing else leaves early: not to other data centers, and no vote on a strong transaction.
+    pub fn answer_early(&mut self, client: u64, is_early: bool) {
+        if is_early {
+            self.hasty.insert(client);
+        } else {
+            self.hasty.remove(&client);
+        }
+    }
+
+    /// Returns the number of requests whose records were appended to the journal.
+    pub fn appended(&self) -> u64 {
+        self.appended
+    }
+
+    /// Returns the number of requests, from the first on, whose records are safe.
+    pub fn safe(&self) -> u64 {
+        self.safe
     }
 
     /// Takes the alarms for the operator.
@@ -374,10 +404,17 @@ impl Node {
 
     /// Appends records, whose messages wait for the next sync.
     fn stage(&mut self, partition: PartitionId, persist: Persist, outside: &mut impl Outside) {
-        let Persist { index, records, then } = persist;
+        let Persist { index, records, mut then } = persist;
         for record in &records {
             outside.append(&put_entry(partition, record));
         }
+        if !self.hasty.is_empty() {
+            let early = then.extract_if(.., |envelope| is_early(&self.hasty, envelope));
+            for envelope in early.collect::<Vec<_>>() {
+                self.send(partition, envelope, outside);
+            }
+        }
+        self.appended += 1;
         self.staged.push_back(Staged { partition, index, then });
         self.sync(outside);
     }
@@ -411,4 +448,13 @@ impl Node {
         }
         self.sync(outside);
     }
+}
+
+/// True if a message is the acknowledgement of a causal commit to a client that does not wait for the
+/// disk.
+fn is_early(hasty: &BTreeSet<u64>, envelope: &Envelope) -> bool {
+    let Address::Client(client) = envelope.to else { return false };
+    let is_acknowledgement =
+        matches!(envelope.message, Message::OutcomeReply(_) | Message::PrepareAck(_));
+    is_acknowledgement && hasty.contains(&client)
 }

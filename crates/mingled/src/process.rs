@@ -16,9 +16,12 @@
 
 mod client;
 mod driver;
+mod durability;
 mod machine;
+mod members;
 mod session;
 mod sockets;
+mod starts;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +39,9 @@ use mingle_geo_node::{Limits, OpenError as NodeError, Outdated, link};
 use super::journal::OpenError;
 use driver::{Driver, Event};
 
-pub use session::{CommitError, Committed, Found, Session, SessionError};
+pub use durability::Durability;
+pub use members::{Center, CenterState, ChangeError, GivenUp};
+pub use session::{AttachError, CommitError, Committed, Found, Mark, Session, SessionError};
 
 /// The settings of a process.
 #[derive(Clone, Debug)]
@@ -67,6 +72,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The bounds of connections.
     pub link: link::Settings,
+    /// The time at which commits of new sessions are acknowledged.
+    pub durability: Durability,
     /// The time for which messages of other data centers are held back, for trials on one machine.
     pub delay: Duration,
 }
@@ -88,6 +95,7 @@ impl Settings {
             segment_bytes: SEGMENT_BYTES,
             limits: Limits::default(),
             link: link::Settings::default(),
+            durability: Durability::default(),
             delay: Duration::ZERO,
         }
     }
@@ -179,6 +187,10 @@ pub struct Status {
     /// The last ends of connections and the alarms of the core, the latest at the end; at most
     /// [`NOTES_MAX`].
     pub notes: Vec<String>,
+    /// The number of all notes so far.
+    pub noted: u64,
+    /// The data centers, in order.
+    pub centers: Vec<Center>,
     /// The number of frames dropped because they were repeated or of another connection.
     pub replayed: u64,
 }
@@ -208,6 +220,45 @@ impl Process {
         let driver = std::thread::Builder::new().name("driver".into()).spawn(|| driver.run());
         let driver = Some(driver.map_err(StartError::System)?);
         Ok(Self { events, driver, listener: Some(listener) })
+    }
+
+    /// Gives up a data center that is lost. The others agree on a cut: its transactions up to there stay,
+    /// and nothing above is accepted any more, even if it comes back. A data center that is connected is
+    /// given up only if `is_forced`. A change that another process has begun is waited for.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be given up, or is not yet.
+    pub fn fence(&self, dc: DcId, is_forced: bool) -> Result<GivenUp, ChangeError> {
+        let (answer, answers) = channel();
+        let sent = self.events.send(Event::Fence(dc, is_forced, answer));
+        sent.map_err(|_| ChangeError::Stopped)?;
+        answers.recv().map_err(|_| ChangeError::Stopped)?
+    }
+
+    /// Admits a data center that was given up, and returns its next incarnation. Its process must start
+    /// with an empty folder and this [incarnation](Settings::incarnation); it copies the data of another
+    /// data center, and serves then.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be admitted, or is not yet.
+    pub fn admit(&self, dc: DcId) -> Result<u32, ChangeError> {
+        let (answer, answers) = channel();
+        let sent = self.events.send(Event::Admit(dc, answer));
+        sent.map_err(|_| ChangeError::Stopped)?;
+        answers.recv().map_err(|_| ChangeError::Stopped)?
+    }
+
+    /// Opens a session that continues where others have been: at this data center, once all that they
+    /// read or wrote is here.
+    ///
+    /// # Errors
+    ///
+    /// If part of that is lost, or has not arrived in time.
+    pub fn attach(&self, marks: &[Mark]) -> Result<Session, AttachError> {
+        let session = self.session();
+        session.attach(marks).map(|()| session)
     }
 
     /// Opens a session at this data center.

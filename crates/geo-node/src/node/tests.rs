@@ -294,3 +294,32 @@ fn a_journal_that_lacks_what_another_data_center_knows_is_noticed() {
     let words = told(&mut world, expected).expect("it stays so").to_string();
     assert!(words.contains("d1 knows") && words.contains("admit it again"), "{words}");
 }
+
+#[test]
+fn a_client_that_does_not_wait_for_the_disk_has_its_commit_before_the_sync() {
+    let mut world = World::new(Limits::default());
+    world.run(50);
+    world.node.answer_early(CLIENT, true);
+    world.write(3);
+    let appended = world.node.appended();
+    while world.events.is_empty() {
+        assert!(!world.machine.sent.is_empty(), "the answers wait for the disk");
+        world.deliver();
+    }
+    assert!(matches!(world.events.last(), Some(Event::Committed { .. })), "{:?}", world.events);
+    assert!(world.machine.is_syncing && world.node.safe() < appended, "nothing is safe yet");
+    // A read shows nothing that is not safe.
+    let keys = keys().to_vec();
+    world.call(|session, now, out| session.read(now, keys, out).expect("it can begin"));
+    world.deliver();
+    assert!(!matches!(world.events.last(), Some(Event::Read(_))), "{:?}", world.events);
+    world.run(50);
+    assert!(matches!(world.events.last(), Some(Event::Read(_))), "{:?}", world.events);
+    assert!(world.node.safe() >= appended);
+    world.call(|session, _, _| session.rollback());
+    world.node.answer_early(CLIENT, false);
+    world.events.clear();
+    world.write(1);
+    world.deliver();
+    assert!(world.events.is_empty(), "{:?}", world.events);
+}

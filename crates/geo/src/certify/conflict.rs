@@ -100,6 +100,12 @@ impl Conflicts {
         Self { pairs: BTreeSet::new(), touching_is_enough: true }
     }
 
+    /// Returns the labels that are in a pair, in order.
+    pub fn labels(&self) -> impl Iterator<Item = &Label> {
+        let first = self.pairs.iter().map(|(label, _)| label);
+        first.collect::<BTreeSet<_>>().into_iter()
+    }
+
     /// True if two touches conflict.
     pub fn between(&self, a: &Touch, b: &Touch) -> bool {
         a.key == b.key && self.of_classes(&a.class(), &b.class())

@@ -240,6 +240,12 @@ impl Session {
         self.past_vec
     }
 
+    /// Lets later causal commits be acknowledged only once they are uniform, or as soon as they are
+    /// committed here; see [`SessionConfig::is_durable`].
+    pub fn set_durable(&mut self, is_durable: bool) {
+        self.config.is_durable = is_durable;
+    }
+
     /// True if no call is in progress.
     pub fn is_idle(&self) -> bool {
         matches!(self.call, Call::Idle)

@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::serve::{known_cluster, new_cluster};
+use super::founded::{known_cluster, new_cluster, new_key};
+use super::label;
 use super::signals::Signals;
 use super::{Cluster, Shape};
 
@@ -14,6 +15,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The time in which a data center must stop.
 const STOP: Duration = Duration::from_secs(10);
+
+/// The key of tokens, in the folder of the cluster.
+const TOKEN_KEY: &str = "token-key";
 
 /// The data centers, which are stopped with this value. If this process is killed, they end with their
 /// standard input.
@@ -24,6 +28,7 @@ pub fn run(of: &Cluster) -> Result<(), String> {
     let mut signals = Signals::catch()?;
     let first = of.dir.join("d0");
     let cluster = known_cluster(&first)?.unwrap_or_else(new_cluster);
+    new_key(&of.dir.join(TOKEN_KEY))?;
     let peers = free_addresses(of.dcs)?;
     let mut children = Children(Vec::new());
     for dc in 0..of.dcs {
@@ -59,7 +64,7 @@ impl Children {
         let fault = |error: std::io::Error| format!("data center d{dc} cannot be started: {error}");
         let port = if of.port == 0 { 0 } else { of.port.saturating_add(dc.into()) };
         let peers: Vec<String> = peers.iter().map(ToString::to_string).collect();
-        let Shape { partitions, strong_only, clients_max } = &of.shape;
+        let Shape { partitions, strong_only, labels, durability, clients_max } = &of.shape;
         let mut command = Command::new(std::env::current_exe().map_err(fault)?);
         command
             .args([
@@ -73,9 +78,14 @@ impl Children {
             .args(["--peers", &peers.join(","), "--cluster", &format!("{cluster:032x}")])
             .args(["--partitions", &partitions.to_string()])
             .args(["--clients-max", &clients_max.to_string()])
+            .args(["--durability", &durability.to_string()])
             .args(["--delay", &format!("{}us", of.between.as_micros() / 2)])
             .arg("--dir")
             .arg(of.dir.join(format!("d{dc}")));
+        command.arg("--token-key").arg(of.dir.join(TOKEN_KEY));
+        for declared in labels {
+            command.arg(format!("--label={}", label::shown(declared)));
+        }
         for prefix in strong_only {
             command.arg(format!("--strong-only={prefix}"));
         }

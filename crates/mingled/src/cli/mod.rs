@@ -1,6 +1,9 @@
 //! The arguments of the command, and its parts.
 
 mod cluster;
+mod config;
+mod founded;
+mod label;
 mod serve;
 mod signals;
 
@@ -9,6 +12,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use mingled::process::Durability;
+
+use label::Declared;
 
 /// The address for clients.
 const LISTEN: &str = "127.0.0.1:6399";
@@ -29,8 +35,13 @@ pub struct Arguments {
 enum Task {
     /// Run several data centers on this machine, each a process of its own.
     Cluster(Cluster),
-    /// Run one data center of several.
+    /// Run one data center of several, with its settings as arguments or in a file.
     Serve(Serve),
+    /// Check a file with the settings of a data center, and print them.
+    CheckConfig {
+        /// The file.
+        file: PathBuf,
+    },
 }
 
 /// A single data center.
@@ -55,6 +66,13 @@ struct Shape {
     /// Writes of keys that begin with this text are strong; may be repeated.
     #[arg(long, value_name = "PREFIX")]
     strong_only: Vec<String>,
+    /// Label of strong transactions, and the labels with which it conflicts on the same item, such as
+    /// `withdraw=withdraw,audit`; may be repeated.
+    #[arg(long = "label", value_name = "NAME[=NAME,…]")]
+    labels: Vec<Declared>,
+    /// Time at which commits of new connections are acknowledged: memory, disk or uniform.
+    #[arg(long, value_name = "KIND", default_value_t)]
+    durability: Durability,
     /// Maximum number of clients.
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
     clients_max: usize,
@@ -82,21 +100,37 @@ struct Cluster {
 /// One data center of several.
 #[derive(Debug, Args)]
 struct Serve {
+    /// File of TOML with all settings of the data center.
+    #[arg(long, value_name = "FILE", exclusive = true)]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    given: Given,
+}
+
+/// The settings of one data center of several as arguments.
+#[derive(Debug, Args)]
+struct Given {
     /// Folder of the data; it is created if it is missing.
-    #[arg(long, value_name = "FOLDER")]
-    dir: PathBuf,
+    #[arg(long, value_name = "FOLDER", required_unless_present = "config")]
+    dir: Option<PathBuf>,
     /// Address for clients. There are no passwords, so only loopback is accepted.
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
     /// Number of this data center, from 0.
+    #[arg(long, value_name = "NUMBER", required_unless_present = "config")]
+    dc: Option<u8>,
+    /// Incarnation of this data center: the number that ADMIT returned. Without it, that of the folder.
     #[arg(long, value_name = "NUMBER")]
-    dc: u8,
+    incarnation: Option<u32>,
+    /// File with the key of SESSION tokens, which all data centers have. Without it there are none.
+    #[arg(long, value_name = "FILE")]
+    token_key: Option<PathBuf>,
     /// Addresses for the other data centers, of all of them in their order.
-    #[arg(long, value_name = "ADDRESS", required = true, num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "config", num_args = 1.., value_delimiter = ',')]
     peers: Vec<SocketAddr>,
     /// The cluster's number, which all data centers have: up to 32 hexadecimal digits.
-    #[arg(long, value_name = "NUMBER")]
-    cluster: String,
+    #[arg(long, value_name = "NUMBER", required_unless_present = "config")]
+    cluster: Option<String>,
     /// Time for which messages of other data centers are held back, for trials on one machine.
     #[arg(long, value_name = "DURATION", default_value = "0ms", value_parser = duration)]
     delay: Duration,
@@ -130,7 +164,14 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub fn run(arguments: Arguments) -> Result<(), String> {
     match arguments.task {
         None => serve::single(&arguments.single),
-        Some(Task::Serve(of)) => serve::serve(&of),
+        Some(Task::Serve(Serve { config: Some(file), .. })) => serve::run(&config::read(&file)?),
+        Some(Task::Serve(of)) => serve::serve(&of.given),
+        Some(Task::CheckConfig { file }) => {
+            let start = config::read(&file)?;
+            serve::check(&start)?;
+            println!("{}", config::summary(&start));
+            Ok(())
+        }
         Some(Task::Cluster(of)) => cluster::run(&of),
     }
 }

@@ -1,141 +1,116 @@
 //! One data center.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mingle_geo::DcId;
-use mingled::process::{Process, Settings, Stopped};
-use mingled::server::{self, Server};
+use mingled::process::{Durability, Process, Settings, Stopped};
+use mingled::resp::Limits;
+use mingled::server::{self, Server, Tokens};
 
+use super::founded::{Found, journal, key, known_cluster, new_cluster, new_key, open};
+use super::label::{Declared, conflicts};
 use super::signals::Signals;
-use super::{Serve, Shape, Single};
+use super::{Given, Shape, Single};
 
 /// The interval at which the end of the process is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The file with the number of a cluster and its partitions, beside the journal.
-const FOUNDED: &str = "founded";
+/// The usual time for which a token is accepted.
+pub const TOKEN_LIFETIME: Duration = Duration::from_mins(10);
 
 /// The start of a data center.
-struct Start<'a> {
-    folder: &'a Path,
-    listen: SocketAddr,
-    dc: u8,
+#[derive(Clone, Debug)]
+pub struct Start {
+    pub folder: PathBuf,
+    pub listen: SocketAddr,
+    pub dc: u8,
+    /// The incarnation; `None` is that of the folder.
+    pub incarnation: Option<u32>,
     /// The addresses for data centers; a single one has none.
-    peers: &'a [SocketAddr],
-    cluster: u128,
+    pub peers: Vec<SocketAddr>,
+    pub cluster: u128,
     /// True if the process ends with its standard input.
-    ends_with_input: bool,
-    delay: Duration,
-    shape: &'a Shape,
+    pub ends_with_input: bool,
+    pub delay: Duration,
+    pub partitions: u16,
+    pub strong_only: Vec<String>,
+    pub labels: Vec<Declared>,
+    pub durability: Durability,
+    /// The file with the key of tokens, and the time for which they are accepted.
+    pub token_key: Option<PathBuf>,
+    pub token_lifetime: Duration,
+    pub clients_max: usize,
+    pub limits: Limits,
+    /// The time after which a connection without requests is closed.
+    pub idle: Option<Duration>,
+}
+
+impl Start {
+    /// Creates the start of a single data center in a folder of a cluster.
+    fn new(folder: PathBuf, listen: SocketAddr, cluster: u128, shape: &Shape) -> Self {
+        let Shape { partitions, strong_only, labels, durability, clients_max } = shape.clone();
+        Self {
+            folder,
+            listen,
+            dc: 0,
+            incarnation: None,
+            peers: Vec::new(),
+            cluster,
+            ends_with_input: false,
+            delay: Duration::ZERO,
+            partitions,
+            strong_only,
+            labels,
+            durability,
+            token_key: None,
+            token_lifetime: TOKEN_LIFETIME,
+            clients_max,
+            limits: Limits::default(),
+            idle: None,
+        }
+    }
 }
 
 /// Runs a single data center.
 pub fn single(of: &Single) -> Result<(), String> {
     let cluster = known_cluster(&of.dir)?.unwrap_or_else(new_cluster);
-    let start = Start {
-        folder: &of.dir,
-        listen: of.listen,
-        dc: 0,
-        peers: &[],
-        cluster,
-        ends_with_input: false,
-        delay: Duration::ZERO,
-        shape: &of.shape,
-    };
-    run(&start)
+    let start = Start::new(of.dir.clone(), of.listen, cluster, &of.shape);
+    // Nothing is made in a folder that belongs to another cluster.
+    check(&start)?;
+    let token_key = of.dir.join("token-key");
+    new_key(&token_key)?;
+    run(&Start { token_key: Some(token_key), ..start })
 }
 
 /// Runs a data center of several.
-pub fn serve(of: &Serve) -> Result<(), String> {
-    let cluster = u128::from_str_radix(&of.cluster, 16).map_err(|_| {
-        format!("--cluster is '{}', expected up to 32 hexadecimal digits", of.cluster)
-    })?;
-    if usize::from(of.dc) >= of.peers.len() {
-        let (dc, count) = (of.dc, of.peers.len());
+pub fn serve(of: &Given) -> Result<(), String> {
+    // The arguments are required.
+    let (Some(dir), Some(dc), Some(cluster)) = (&of.dir, of.dc, &of.cluster) else {
+        return Err("expected --config, or --dir, --dc, --peers and --cluster".into());
+    };
+    let cluster = u128::from_str_radix(cluster, 16)
+        .map_err(|_| format!("--cluster is '{cluster}', expected up to 32 hexadecimal digits"))?;
+    if usize::from(dc) >= of.peers.len() {
+        let count = of.peers.len();
         return Err(format!(
             "--dc is {dc}, and --peers has {count} addresses, one for each data center"
         ));
     }
     run(&Start {
-        folder: &of.dir,
-        listen: of.listen,
-        dc: of.dc,
-        peers: &of.peers,
-        cluster,
+        dc,
+        incarnation: of.incarnation,
+        peers: of.peers.clone(),
         ends_with_input: of.ends_with_input,
         delay: of.delay,
-        shape: &of.shape,
+        token_key: of.token_key.clone(),
+        ..Start::new(dir.clone(), of.listen, cluster, &of.shape)
     })
-}
-
-/// Returns a random number for a new cluster.
-pub fn new_cluster() -> u128 {
-    let half = || u128::from(mingled::random());
-    half() << 64 | half()
-}
-
-fn known(folder: &Path) -> Result<Option<String>, String> {
-    let file = folder.join(FOUNDED);
-    match fs::read_to_string(&file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{} cannot be read: {error}", file.display())),
-    }
-}
-
-/// Returns the number of the cluster that a folder belongs to; `None` if the folder is new.
-pub fn known_cluster(folder: &Path) -> Result<Option<u128>, String> {
-    let Some(text) = known(folder)? else { return Ok(None) };
-    let word = text.split_whitespace().next().unwrap_or_default();
-    let number = u128::from_str_radix(word, 16);
-    number.map(Some).map_err(|_| {
-        let file = folder.join(FOUNDED);
-        format!("{} begins with '{word}', expected the number of a cluster", file.display())
-    })
-}
-
-/// Returns true for the first start in this folder. The shape of a data center cannot change later.
-fn is_founding(start: &Start<'_>) -> Result<bool, String> {
-    let Start { folder, dc, peers, cluster, shape, .. } = start;
-    let shown = format!(
-        "{cluster:032x} data center {dc} of {}, {} partitions\n",
-        peers.len().max(1),
-        shape.partitions
-    );
-    match known(folder)? {
-        // The file is written first: a start that was interrupted founds again.
-        None => {
-            let write = || {
-                fs::create_dir_all(folder)?;
-                let file = folder.join(FOUNDED);
-                let mut new = fs::File::create(file.with_extension("new"))?;
-                new.write_all(shown.as_bytes())?;
-                new.sync_all()?;
-                fs::rename(file.with_extension("new"), file)?;
-                fs::File::open(folder)?.sync_all()
-            };
-            write().map_err(|error| format!("{}: {error}", folder.display()))?;
-            Ok(true)
-        }
-        Some(text) if text == shown => Ok(!journal(folder).is_dir()),
-        Some(text) => Err(format!(
-            "{} belongs to {}, and this start is {}: take another folder, or the same settings",
-            folder.display(),
-            text.trim(),
-            shown.trim()
-        )),
-    }
-}
-
-fn journal(folder: &Path) -> PathBuf {
-    folder.join("journal")
 }
 
 fn bind(address: SocketAddr, of: &str) -> Result<TcpListener, String> {
@@ -143,20 +118,35 @@ fn bind(address: SocketAddr, of: &str) -> Result<TcpListener, String> {
         .map_err(|error| format!("{address} cannot be used for {of}: {error}"))
 }
 
-fn run(start: &Start<'_>) -> Result<(), String> {
-    if !start.listen.ip().is_loopback() {
-        return Err(format!(
-            "{} is not on loopback: without passwords, clients of other machines are not accepted",
-            start.listen
-        ));
+/// Checks the address for clients.
+pub fn check(start: &Start) -> Result<(), String> {
+    if start.listen.ip().is_loopback() {
+        return Ok(());
     }
+    Err(format!(
+        "{} is not on loopback: without passwords, clients of other machines are not accepted",
+        start.listen
+    ))
+}
+
+/// Runs a data center until a signal comes or it must stop.
+pub fn run(start: &Start) -> Result<(), String> {
+    check(start)?;
+    let tokens = match &start.token_key {
+        Some(file) => Some(Tokens { key: key(file)?, lifetime: start.token_lifetime }),
+        None => None,
+    };
     let mut signals = Signals::catch()?;
     let clients = bind(start.listen, "clients")?;
     let place = start.peers.get(usize::from(start.dc)).copied();
     let others = bind(place.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))), "data centers")?;
-    let settings = settings(start, is_founding(start)?);
+    let (settings, labels) = settings(start, &open(start)?);
     let mut of_clients = server::Settings::new(&settings);
-    of_clients.connections_max = start.shape.clients_max;
+    of_clients.labels.extend(labels);
+    of_clients.connections_max = start.clients_max;
+    of_clients.limits = start.limits;
+    of_clients.idle = start.idle;
+    of_clients.tokens = tokens;
     let process = Process::start(settings, others).map_err(|error| error.to_string())?;
     let process = Arc::new(process);
     let server = Server::start(of_clients, process.clone(), clients)
@@ -166,13 +156,28 @@ fn run(start: &Start<'_>) -> Result<(), String> {
     if start.ends_with_input {
         watch_input(input.clone());
     }
-    while !signals.wait(LOOK) && !process.has_stopped() && input.load(Ordering::Acquire) {}
+    let mut noted = 0;
+    while !signals.wait(LOOK) && !process.has_stopped() && input.load(Ordering::Acquire) {
+        noted = show_notes(&process, start.dc, noted);
+    }
+    show_notes(&process, start.dc, noted);
     server.stop();
     let stopped = Arc::into_inner(process).map_or(Stopped::Asked, Process::stop);
     match stopped {
         Stopped::Asked => Ok(()),
         stopped => Err(stopped.to_string()),
     }
+}
+
+/// Prints the notes that are new; returns the number of all.
+fn show_notes(process: &Process, dc: u8, shown: u64) -> u64 {
+    let Some(status) = process.status() else { return shown };
+    let new = usize::try_from(status.noted - shown).unwrap_or(usize::MAX);
+    for note in status.notes.iter().skip(status.notes.len().saturating_sub(new)) {
+        // There may be no reader.
+        let _ = writeln!(std::io::stderr(), "d{dc}: {note}");
+    }
+    status.noted
 }
 
 /// Waits for the end of the standard input in a thread, which ends with the process.
@@ -185,24 +190,29 @@ fn watch_input(is_open: Arc<AtomicBool>) {
     std::thread::spawn(watch);
 }
 
-fn settings(start: &Start<'_>, is_founding: bool) -> Settings {
+fn settings(start: &Start, found: &Found) -> (Settings, Vec<mingle_geo::certify::Label>) {
     let below = start.peers.iter().take(usize::from(start.dc)).enumerate();
     let peers: BTreeMap<DcId, SocketAddr> =
         below.map(|(dc, address)| (DcId(dc as u8), *address)).collect();
     let count = start.peers.len().max(1) as u8;
-    let strong_only = &start.shape.strong_only;
-    Settings {
-        is_founding,
-        partition_count: start.shape.partitions,
-        strong_only: strong_only.iter().map(|prefix| prefix.clone().into_bytes()).collect(),
+    let (labels, conflicts) = conflicts(&start.labels);
+    let strong_only = start.strong_only.iter().map(|prefix| prefix.clone().into_bytes());
+    let settings = Settings {
+        is_founding: found.is_founding,
+        incarnation: found.incarnation,
+        partition_count: start.partitions,
+        strong_only: strong_only.collect(),
+        conflicts,
         peers,
+        durability: start.durability,
         delay: start.delay,
-        ..Settings::new(journal(start.folder), start.cluster, DcId(start.dc), count)
-    }
+        ..Settings::new(journal(&start.folder), start.cluster, DcId(start.dc), count)
+    };
+    (settings, labels)
 }
 
 /// Prints the line that tells where clients are served.
-fn announce(server: &Server, start: &Start<'_>) -> Result<(), String> {
+fn announce(server: &Server, start: &Start) -> Result<(), String> {
     let address = server.address();
     let port = address.port();
     let folder = start.folder.display();

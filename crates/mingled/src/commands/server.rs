@@ -4,6 +4,8 @@ use super::ServerCommand as Of;
 use super::table::{Class, Command, Keys};
 
 pub const CONNECTION: &[Command] = &[
+    Command::server("admit", 2, Of::Admit, "Admits a data center that was given up; its process starts anew with the next incarnation.")
+        .differs("Not in Redis."),
     Command::server("auth", -2, Of::Auth, "Refuses a password: there are none.")
         .differs("There are no users yet; the server listens on loopback."),
     Command::server("barrier", 1, Of::Barrier, "Waits until all that the connection read or wrote survives the loss of data centers.")
@@ -13,15 +15,19 @@ pub const CONNECTION: &[Command] = &[
     Command::server("command", -1, Of::Command, "Describes commands.")
         .differs("Has `COUNT`, `DOCS`, `GETKEYS`, `INFO` and `LIST`."),
     Command::server("config", -2, Of::Config, "Returns settings.").differs("Has `GET` only."),
-    Command::server("datacenters", 1, Of::DataCenters, "Lists the data centers, and which are connected.")
+    Command::server("datacenters", 1, Of::DataCenters, "Lists the data centers: the state and its beginning, the incarnation, the lag, and why a connection ended.")
         .differs("Not in Redis."),
     Command::server("echo", 2, Of::Echo, "Returns its argument."),
+    Command::server("fence", -2, Of::Fence, "Gives up a data center that is lost.")
+        .differs("Not in Redis. With `FORCE`, also one that is connected."),
     Command::server("hello", -1, Of::Hello, "Chooses the version of the protocol."),
     Command::server("info", -1, Of::Info, "Describes the server."),
     Command::server("ping", -1, Of::Ping, "Answers."),
     Command::server("quit", -1, Of::Quit, "Closes the connection."),
     Command::server("reset", 1, Of::Reset, "Ends the transaction and forgets the name and the protocol."),
     Command::server("select", 2, Of::Select, "Accepts database 0, the only one."),
+    Command::server("session", -2, Of::Session, "Returns a token of the session, continues from one, or sets when commits are acknowledged.")
+        .differs("Not in Redis. Has `TOKEN`, `ATTACH token` and `DURABLE [memory|disk|uniform]`."),
     Command::server("time", 1, Of::Time, "Returns the time of the machine."),
     Command::server("wait", 3, Of::Wait, "Waits as `BARRIER`, and returns the number of other data centers that are connected.")
         .differs("The numbers of replicas and milliseconds are not used."),
@@ -51,7 +57,7 @@ pub const TRANSACTIONS: &[Command] = &[
     Command::server("abort", 1, Of::Abort, "Gives up the transaction of `BEGIN`.")
         .differs("Not in Redis."),
     Command::server("begin", -1, Of::Begin, "Begins a transaction, `CAUSAL` or `STRONG`.")
-        .differs("Not in Redis."),
+        .differs("Not in Redis. `BEGIN STRONG LABEL l` labels its uses of items."),
     Command::server("commit", 1, Of::Commit, "Commits the transaction of `BEGIN`.")
         .differs("Not in Redis."),
     Command::server("discard", 1, Of::Discard, "Gives up the queued commands."),

@@ -77,6 +77,7 @@ pub enum Run {
 #[expect(missing_docs, reason = "the table describes each")]
 pub enum ServerCommand {
     Abort,
+    Admit,
     Auth,
     Barrier,
     Begin,
@@ -89,6 +90,7 @@ pub enum ServerCommand {
     Discard,
     Echo,
     Exec,
+    Fence,
     Flush,
     Hello,
     Info,
@@ -101,6 +103,7 @@ pub enum ServerCommand {
     Reset,
     Scan,
     Select,
+    Session,
     Time,
     Unwatch,
     Wait,

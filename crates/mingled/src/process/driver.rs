@@ -1,6 +1,7 @@
 //! The thread that owns the node.
 
 mod links;
+mod members;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -12,19 +13,22 @@ use mingle_geo::certify::{CertifierConfig, GroupConfig};
 use mingle_geo::session::{CallError, Floor, SessionOutput};
 use mingle_geo::wire::{Hello, Parcel, VERSION, VERSIONS, take_parcels};
 use mingle_geo::{
-    Address, Config, DcId, Event as Outcome, Key, Now, PartitionId, Session, SessionConfig,
+    Address, Config, DcId, Event as Outcome, Key, Now, PartitionId, Refusal, Session, SessionConfig,
 };
 use mingle_geo_node::folder::Fault;
 use mingle_geo_node::segment::Identity;
 use mingle_geo_node::{Journal as _, Node, Outgoing, Setup, Time as _};
 use mingle_model::Origin;
 
-use super::client::{Answer, Call, Client};
+use super::client::{Answer, Call, Client, Mark, is_waiting};
 use super::machine::Machine;
-use super::{NOTES_MAX, Settings, StartError, Status, Stopped};
+use super::members::{ChangeError, GivenUp};
+use super::starts::Starts;
+use super::{Durability, NOTES_MAX, Settings, StartError, Status, Stopped};
 use crate::journal::{FileJournal, JournalSettings, Restored};
 use crate::random;
 use links::Links;
+use members::{Centers, OPERATOR};
 
 /// The maximum time between two looks at the clocks.
 const LOOK: Duration = Duration::from_millis(20);
@@ -62,6 +66,10 @@ pub enum Event {
     Call(u64, Call, Sender<Answer>),
     /// A session is closed.
     Closed(u64),
+    /// A data center is to be given up, even if it is connected in the case of `true`.
+    Fence(DcId, bool, Sender<Result<GivenUp, ChangeError>>),
+    /// A data center is to be admitted.
+    Admit(DcId, Sender<Result<u32, ChangeError>>),
     /// The names of items of a partition are asked for.
     Names(Names, Sender<Vec<Key>>),
     /// The state of the process is asked for.
@@ -96,8 +104,11 @@ pub struct Driver {
     /// What was acknowledged to clients.
     floor: Floor,
     sessions: u64,
+    starts: Starts,
+    centers: Centers,
     tick_us: u64,
     notes: VecDeque<String>,
+    noted: u64,
     stopped: Option<Stopped>,
 }
 
@@ -128,6 +139,7 @@ impl Driver {
         let node = Node::restore(settings.dc, settings.limits, setups, entries)
             .map_err(StartError::Node)?;
         let process = random();
+        let starts = Starts::add(&settings.folder, boot, process).map_err(StartError::System)?;
         let hello = Hello {
             versions: VERSIONS,
             cluster: settings.cluster,
@@ -151,8 +163,11 @@ impl Driver {
             clients: BTreeMap::new(),
             floor: Floor::default(),
             sessions: 0,
+            starts,
+            centers: Centers::default(),
             tick_us: 0,
             notes: VecDeque::new(),
+            noted: 0,
             stopped: None,
         })
     }
@@ -200,20 +215,32 @@ impl Driver {
 
     fn on_event(&mut self, event: Event) {
         match event {
-            Event::Synced(Ok(())) => self.node.synced(&mut self.machine),
+            Event::Synced(Ok(())) => {
+                self.node.synced(&mut self.machine);
+                self.answer_marks();
+            }
             Event::Synced(Err(fault)) => self.stopped = Some(Stopped::Journal(fault)),
             Event::Accepted(stream) => self.on_stream(stream, None),
             Event::Dialed(dc, Ok(stream)) => self.on_stream(stream, Some(dc)),
             Event::Dialed(dc, Err(error)) => {
                 self.links.peers.not_dialed(self.machine.now().mono_us, dc);
-                self.note(format!("{dc} cannot be reached: {error}"));
+                let note = format!("{dc} cannot be reached: {error}");
+                // The attempts go on, and say the same again and again.
+                if self.centers.ends.insert(Some(dc), note.clone()).as_ref() != Some(&note) {
+                    self.note(note);
+                }
             }
             Event::Bytes(number, bytes) => self.on_bytes(number, &bytes),
             Event::Written(number) => self.links.on_written(number),
             Event::Lost(number, why) => self.on_lost(number, &why),
             Event::Open(answer) => self.open(&answer),
             Event::Call(number, call, caller) => self.call(number, call, caller),
-            Event::Closed(number) => _ = self.clients.remove(&number),
+            Event::Closed(number) => {
+                self.node.answer_early(number, false);
+                self.clients.remove(&number);
+            }
+            Event::Fence(dc, is_forced, caller) => self.fence(dc, is_forced, caller),
+            Event::Admit(dc, caller) => self.admit(dc, caller),
             Event::Names(names, answer) => {
                 // The caller may have gone away.
                 let _ = answer.send(self.names(&names));
@@ -239,11 +266,13 @@ impl Driver {
         names.take(*count).cloned().collect()
     }
 
-    fn status(&self) -> Status {
+    fn status(&mut self) -> Status {
         Status {
             boot: self.boot,
             connected: self.links.connected(),
             notes: self.notes.iter().cloned().collect(),
+            noted: self.noted,
+            centers: self.centers(),
             replayed: self.links.replayed(),
         }
     }
@@ -253,6 +282,7 @@ impl Driver {
             self.notes.pop_front();
         }
         self.notes.push_back(note);
+        self.noted += 1;
     }
 
     fn tick(&mut self) {
@@ -268,6 +298,8 @@ impl Driver {
         }
         self.tick_us = now.mono_us + TICK_US;
         self.links.tick(now);
+        self.see_centers();
+        self.go_on_changing();
         self.stopped = self.stopped.take().or_else(|| self.links.replaced(now.mono_us));
         let due = self.clients.iter_mut().filter_map(|(number, client)| {
             client.session.wake_at_us().filter(|at_us| *at_us <= now.mono_us).map(|_| *number)
@@ -297,6 +329,10 @@ impl Driver {
                 take_parcels(VERSION, frame, |parcel| parcels.push(parcel))
                     .expect("this process has written it");
                 for Parcel { from, message, .. } in parcels {
+                    if *number == OPERATOR {
+                        self.on_members_reply(message);
+                        continue;
+                    }
                     self.on_session(*number, |session, now, outputs| {
                         session.handle(now, from, message, outputs);
                     });
@@ -318,9 +354,15 @@ impl Driver {
         self.sessions += 1;
         let id = Origin(u128::from(self.process) << 64 | u128::from(number));
         let Settings { dc, incarnation, partition_count, .. } = self.settings;
-        let config = SessionConfig { incarnation, ..SessionConfig::new(id, dc, partition_count) };
+        let durability = self.settings.durability;
+        let config = SessionConfig {
+            incarnation,
+            is_durable: durability == Durability::Uniform,
+            ..SessionConfig::new(id, dc, partition_count)
+        };
         if answer.send(number).is_ok() {
             self.clients.insert(number, Client::new(config));
+            self.node.answer_early(number, durability == Durability::Memory);
         }
     }
 
@@ -328,7 +370,7 @@ impl Driver {
         let now = self.machine.now();
         // The sender is dropped otherwise, and the caller sees that the session is gone.
         let Some(client) = self.clients.get_mut(&number) else { return };
-        if client.caller.is_some() {
+        if client.is_busy() {
             let _ = caller.send(Answer::Misfit(CallError::Busy));
             return;
         }
@@ -336,7 +378,30 @@ impl Driver {
             let _ = caller.send(Answer::Suspended(why));
             return;
         }
+        if let Call::Mark = call {
+            client.marks = Some((caller, self.node.appended()));
+            return self.answer_marks();
+        }
+        if let Call::Durable(durability) = call {
+            client.session.set_durable(durability == Durability::Uniform);
+            self.node.answer_early(number, durability == Durability::Memory);
+            let _ = caller.send(Answer::Done);
+            return;
+        }
+        if let Call::Attach(marks) = &call
+            && let Some(mark) = marks.iter().find(|mark| self.is_of_another_life(mark))
+        {
+            let _ = caller.send(Answer::OtherLife(mark.clone(), self.boot));
+            return;
+        }
+        if call.asks_replicas() && self.is_over() {
+            let Settings { dc, incarnation, .. } = self.settings;
+            let refused = Outcome::Failed(Refusal::Fenced { dc, incarnation });
+            let _ = caller.send(Answer::Outcome(refused));
+            return;
+        }
         let mut outputs = Vec::new();
+        let Some(client) = self.clients.get_mut(&number) else { return };
         client.session.start_above(&self.floor);
         // A caller that went away is no fault of the session.
         match client.begin(now, call, &mut outputs) {
@@ -345,6 +410,26 @@ impl Driver {
             Ok(false) => client.caller = Some((caller, now.mono_us)),
         }
         self.perform(number, outputs);
+    }
+
+    /// True if a mark names a start of this incarnation that its folder does not know: the folder was
+    /// restored from an older copy since then.
+    fn is_of_another_life(&self, mark: &Mark) -> bool {
+        let Settings { dc, incarnation, .. } = self.settings;
+        let is_own = (mark.token.dc, mark.token.incarnation) == (dc, incarnation);
+        is_own && !self.starts.has(mark.boot, mark.process)
+    }
+
+    /// Answers the sessions whose marks rest only on records that are safe.
+    fn answer_marks(&mut self) {
+        let (safe, boot, process) = (self.node.safe(), self.boot, self.process);
+        for client in self.clients.values_mut() {
+            if let Some((caller, _)) = client.marks.take_if(|(_, appended)| *appended <= safe) {
+                let mark = Mark { token: client.session.token(), boot, process };
+                // The caller may have gone away.
+                let _ = caller.send(Answer::Mark(mark));
+            }
+        }
     }
 
     fn on_session(
@@ -371,6 +456,9 @@ impl Driver {
                     let Some(client) = self.clients.get_mut(&number) else { continue };
                     if let Outcome::Committed { commit_vec, .. } = &event {
                         self.floor.raise(&client.session, commit_vec);
+                    }
+                    if is_waiting(&event) {
+                        continue;
                     }
                     if let Some((caller, _)) = client.caller.take() {
                         // The caller may have gone away.

@@ -4,12 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
+use mingle_geo::certify::Label;
+use mingle_geo::message::Missing;
 use mingle_geo::session::CallError;
 use mingle_geo::{Event as Outcome, Key, Op, Refusal, State, Update, Vector};
 use mingle_model::TransactionId;
 
+use super::Durability;
 use super::client::{Answer, Call};
 use super::driver::Event;
+
+pub use super::client::Mark;
 
 /// A client's session at this data center. Its transactions see each other's writes, and reads of one
 /// transaction see one snapshot.
@@ -28,6 +33,8 @@ pub struct Committed {
     pub id: TransactionId,
     /// Its commit vector; for a transaction that wrote nothing, its snapshot.
     pub commit_vec: Vector,
+    /// True if it is known to survive the loss of as many data centers as the cluster tolerates.
+    pub is_uniform: bool,
 }
 
 /// The result of a read.
@@ -90,6 +97,50 @@ impl fmt::Display for CommitError {
 
 impl std::error::Error for CommitError {}
 
+/// The reason why a session cannot continue where others have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttachError {
+    /// Part of it is lost: its data center was given up.
+    Lost(Vec<Missing>),
+    /// The mark is of another life of this data center: its folder was restored from an older copy.
+    OtherLife {
+        /// The mark.
+        mark: Box<Mark>,
+        /// The number of the start that runs now.
+        boot: u32,
+    },
+    /// It has not arrived here in time, or the call itself failed.
+    Session(SessionError),
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(missing) => {
+                f.write_str("part of what the session read or wrote is lost:")?;
+                for Missing { dc, have, want, .. } in missing {
+                    let (have, want) = (have.micros() / 1_000, want.micros() / 1_000);
+                    write!(
+                        f,
+                        " of {dc}, which was given up, it has seen all up to {want} ms, and all up to \
+                         {have} ms is kept;"
+                    )?;
+                }
+                f.write_str(" begin without the token")
+            }
+            Self::OtherLife { mark, boot } => write!(
+                f,
+                "start {} of {} that made the token is unknown to this one, start {boot}: the folder \
+                 was restored from an older copy",
+                mark.boot, mark.token.dc
+            ),
+            Self::Session(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AttachError {}
+
 impl Session {
     pub(super) fn open(events: Sender<Event>) -> Self {
         let (answer, answers) = channel();
@@ -104,7 +155,49 @@ impl Session {
     ///
     /// If a transaction is running, or the session has an unanswered commit.
     pub fn begin_strong(&self) -> Result<(), SessionError> {
-        self.done(Call::BeginStrong)
+        self.done(Call::BeginStrong(None))
+    }
+
+    /// The same, where the transaction's uses of items have a label for which conflicts are
+    /// [declared](super::Settings::conflicts).
+    ///
+    /// # Errors
+    ///
+    /// As for [`begin_strong`](Self::begin_strong).
+    pub fn begin_labelled(&self, label: Label) -> Result<(), SessionError> {
+        self.done(Call::BeginStrong(Some(label)))
+    }
+
+    /// Sets the time at which later causal commits are acknowledged.
+    ///
+    /// # Errors
+    ///
+    /// If the process has stopped.
+    pub fn set_durability(&self, durability: Durability) -> Result<(), SessionError> {
+        self.done(Call::Durable(durability))
+    }
+
+    /// Returns the place that the session has reached, once all that it wrote is on disk here.
+    ///
+    /// # Errors
+    ///
+    /// If the process has stopped.
+    pub fn mark(&self) -> Result<Mark, SessionError> {
+        match self.call(Call::Mark)? {
+            Answer::Mark(mark) => Ok(mark),
+            other => Err(failed(other)),
+        }
+    }
+
+    pub(super) fn attach(&self, marks: &[Mark]) -> Result<(), AttachError> {
+        match self.call(Call::Attach(marks.to_vec())).map_err(AttachError::Session)? {
+            Answer::Outcome(Outcome::Resumed(_)) => Ok(()),
+            Answer::Outcome(Outcome::Waiting(missing)) => Err(AttachError::Lost(missing)),
+            Answer::OtherLife(mark, boot) => {
+                Err(AttachError::OtherLife { mark: Box::new(mark), boot })
+            }
+            other => Err(AttachError::Session(failed(other))),
+        }
     }
 
     /// Reads items, in the requested order.
@@ -220,8 +313,8 @@ impl Session {
 
     fn committed(&self, call: Call) -> Result<Committed, CommitError> {
         match self.call(call).map_err(CommitError::Session)? {
-            Answer::Outcome(Outcome::Committed { id, commit_vec, .. }) => {
-                Ok(Committed { id, commit_vec })
+            Answer::Outcome(Outcome::Committed { id, commit_vec, is_uniform }) => {
+                Ok(Committed { id, commit_vec, is_uniform })
             }
             Answer::Outcome(Outcome::Aborted { refusal, .. }) => Err(CommitError::Aborted(refusal)),
             Answer::Outcome(Outcome::Unknown { id, refusal }) => {
@@ -263,6 +356,10 @@ fn failed(answer: Answer) -> SessionError {
         Answer::Suspended(why) => SessionError::Suspended(why),
         Answer::Outcome(Outcome::Failed(refusal)) => SessionError::Refused(refusal),
         // An answer to another call: no session gives one, since each has one call at a time.
-        Answer::Done | Answer::Read(..) | Answer::Outcome(_) => SessionError::Call(CallError::Busy),
+        Answer::Done
+        | Answer::Read(..)
+        | Answer::Mark(_)
+        | Answer::OtherLife(..)
+        | Answer::Outcome(_) => SessionError::Call(CallError::Busy),
     }
 }

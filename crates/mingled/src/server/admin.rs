@@ -109,6 +109,11 @@ impl Client {
         if let Err(error) = self.session.rollback() {
             return Failure::from(error).reply(false);
         }
+        let durability = self.shared.settings.durability;
+        if let Err(error) = self.session.set_durability(durability) {
+            return Failure::from(error).reply(false);
+        }
+        self.durability = durability;
         self.mode = Mode::Single;
         self.watched.clear();
         self.protocol = Protocol::Two;
@@ -179,35 +184,6 @@ impl Client {
         });
         let pairs = found.map(|(name, value)| (Reply::text(name), Reply::text(value)));
         Reply::Map(pairs.collect())
-    }
-
-    pub(super) fn barrier(&mut self, of: ServerCommand) -> Reply {
-        match self.session.barrier() {
-            Ok(()) if of == ServerCommand::Barrier => Reply::OK,
-            Ok(()) => {
-                let status = self.shared.process.status();
-                Reply::count(status.map_or(0, |status| status.connected.len()))
-            }
-            Err(error) => Failure::from(error).reply(true),
-        }
-    }
-
-    fn data_centers(&mut self) -> Reply {
-        let Some(status) = self.shared.process.status() else {
-            return Reply::Error("ERR the process has stopped".into());
-        };
-        let settings = &self.shared.settings;
-        let all = (0..settings.dc_count).map(mingle_geo::DcId);
-        Reply::array(all.map(|dc| {
-            let state = match dc {
-                dc if dc == settings.dc => "here",
-                dc if status.connected.contains(&dc) => "connected",
-                _ => "away",
-            };
-            let pairs = [("name", dc.to_string()), ("state", state.to_owned())];
-            let pairs = pairs.map(|(name, value)| (Reply::text(name), Reply::text(value)));
-            Reply::Map(pairs.into())
-        }))
     }
 }
 

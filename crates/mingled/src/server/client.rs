@@ -9,7 +9,7 @@ use mingle_model::random::Random;
 
 use super::{Described, Shared, lock};
 use crate::commands::{Command, Run, ServerCommand, find, refusal};
-use crate::process::Session;
+use crate::process::{Durability, Session};
 use crate::resp::{Bytes, Protocol, Reply};
 
 /// The number of bytes of a client that an error quotes.
@@ -48,6 +48,8 @@ pub struct Client {
     pub(super) shared: Arc<Shared>,
     pub(super) described: Arc<Mutex<Described>>,
     pub(super) session: Session,
+    /// The time at which its causal commits are acknowledged.
+    pub(super) durability: Durability,
     pub(super) protocol: Protocol,
     pub(super) random: Random,
     pub(super) mode: Mode,
@@ -59,6 +61,8 @@ pub struct Client {
     pub(super) names: Option<Vec<(u64, Bytes)>>,
     /// True if the session may still run a transaction that failed: it refused the call.
     pub(super) is_stale: bool,
+    /// True if the running transaction has written.
+    pub(super) has_written: bool,
     /// True if the connection ends after the reply.
     pub(super) is_closing: bool,
 }
@@ -70,6 +74,7 @@ impl Client {
             shared: shared.clone(),
             described: described.clone(),
             session: shared.process.session(),
+            durability: shared.settings.durability,
             protocol: Protocol::Two,
             random: Random::new(crate::random()),
             mode: Mode::Single,
@@ -77,6 +82,7 @@ impl Client {
             unknown: None,
             names: None,
             is_stale: false,
+            has_written: false,
             is_closing: false,
         }
     }
@@ -147,6 +153,9 @@ impl Client {
             Of::RandomKey => self.random_key(),
             Of::Flush => self.flush(args),
             Of::Barrier | Of::Wait => self.barrier(of),
+            Of::Fence => self.fence(args),
+            Of::Admit => self.admit(args),
+            Of::Session => self.session(args),
             of => self.simple(of, args),
         }
     }

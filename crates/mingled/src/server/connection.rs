@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 
 use super::client::Client;
 use super::{Described, Shared};
-use crate::resp::{Decoder, Protocol, Reply};
+use crate::resp::{Bytes, Decoder, Protocol, Reply};
 
 /// The number of bytes of replies after which they are sent even if more requests are here.
 const REPLY_BYTES: usize = 64 << 10;
 
 /// The number of bytes of one read.
 const READ_BYTES: usize = 16 << 10;
+
+/// The maximum number of reads that are answered from one snapshot.
+const READS_MAX: usize = 64;
 
 /// The time in which a client may take an error before its connection is closed.
 const LINGER: Duration = Duration::from_millis(200);
@@ -26,6 +29,7 @@ pub fn serve(shared: &Arc<Shared>, described: &Arc<Mutex<Described>>, stream: Tc
         shared,
         stream,
         out: Vec::new(),
+        reads: Vec::new(),
         began: None,
     };
     // A connection that fails is closed; its client sees that.
@@ -45,6 +49,8 @@ struct Connection<'a> {
     decoder: Decoder,
     client: Client,
     out: Vec<u8>,
+    /// Reads that have come together and have no replies yet.
+    reads: Vec<Vec<Bytes>>,
     /// The time at which the request that is not complete began.
     began: Option<Instant>,
 }
@@ -80,7 +86,17 @@ impl Connection<'_> {
     /// Runs the requests that are complete; returns false if the connection is to be closed.
     fn requests(&mut self) -> io::Result<bool> {
         loop {
-            match self.decoder.next_request() {
+            let next = self.decoder.next_request();
+            if let Ok(Some(request)) = &next
+                && self.reads.len() < READS_MAX
+                && self.client.is_plain_read(request)
+            {
+                self.began = None;
+                self.reads.extend(next.ok().flatten());
+                continue;
+            }
+            self.answer_reads()?;
+            match next {
                 Ok(None) => return Ok(true),
                 Ok(Some(request)) => {
                     self.began = None;
@@ -103,6 +119,23 @@ impl Connection<'_> {
                 self.flush()?;
             }
         }
+    }
+
+    /// Answers the reads that have come together, from one snapshot.
+    fn answer_reads(&mut self) -> io::Result<()> {
+        let reads = std::mem::take(&mut self.reads);
+        let data = if reads.len() > 1 { self.client.prefetch(&reads) } else { None };
+        for request in reads {
+            let reply = match &data {
+                Some(data) => self.client.run_on(data, request),
+                None => self.client.run(request),
+            };
+            self.put(&reply);
+            if self.out.len() >= REPLY_BYTES {
+                self.flush()?;
+            }
+        }
+        Ok(())
     }
 
     fn put(&mut self, reply: &Reply) {

@@ -18,6 +18,8 @@ pub enum Failure {
     Aborted(Refusal),
     /// The outcome of the transaction is unknown.
     Unknown(TransactionId, Refusal),
+    /// It is committed here, and not known to be uniform in time.
+    NotUniform(TransactionId),
     /// It was run as often as it may be, with a conflict each time.
     Conflict,
 }
@@ -64,6 +66,10 @@ impl Failure {
             Self::Session(error) => Reply::Error(format!("ERR {error}")),
             Self::Unknown(id, refusal) => Reply::Error(format!(
                 "UNKNOWN {id} the outcome is not known: {refusal}. Ask with OUTCOME {id}"
+            )),
+            Self::NotUniform(id) => Reply::Error(format!(
+                "NOTUNIFORM {id} is committed in this data center, and is not known to survive its loss \
+                 yet; BARRIER waits for that"
             )),
             Self::Conflict => Reply::Error(format!(
                 "CONFLICT the transaction conflicted with others in each of {} runs; nothing was \

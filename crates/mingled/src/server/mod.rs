@@ -15,15 +15,18 @@
 //! and requests ([`Settings`]), queued commands ([`QUEUE_MAX`]), watched items ([`WATCHED_MAX`]).
 
 mod admin;
+mod centers;
 mod client;
 mod connection;
 mod execute;
 mod failure;
 mod info;
 mod names;
+mod session;
+mod token;
 mod transaction;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,9 +35,12 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mingle_geo::DcId;
+use mingle_geo::certify::Label;
 
-use crate::process::{self, Process};
+use crate::process::{self, Durability, Process};
 use crate::resp::{Limits, Protocol, Reply};
+
+pub use token::Tokens;
 
 /// The maximum number of runs of a strong transaction that conflicts with others.
 pub const RUNS_MAX: usize = 8;
@@ -62,6 +68,14 @@ pub struct Settings {
     pub partition_count: u16,
     /// Writes of keys with these prefixes are strong.
     pub strong_only: Vec<Vec<u8>>,
+    /// The cluster's number.
+    pub cluster: u128,
+    /// The labels of strong transactions that may be used.
+    pub labels: BTreeSet<Label>,
+    /// The time at which commits of new connections are acknowledged.
+    pub durability: Durability,
+    /// The settings of tokens; without them there are none.
+    pub tokens: Option<Tokens>,
     /// The maximum number of connections.
     pub connections_max: usize,
     /// The bounds of requests.
@@ -82,6 +96,10 @@ impl Settings {
             dc_count: of.dc_count,
             partition_count: of.partition_count,
             strong_only: of.strong_only.clone(),
+            cluster: of.cluster,
+            labels: of.conflicts.labels().cloned().collect(),
+            durability: of.durability,
+            tokens: None,
             connections_max: 1_000,
             limits: Limits::default(),
             idle: None,

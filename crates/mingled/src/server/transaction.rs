@@ -156,6 +156,7 @@ impl Client {
             return Ok(Ran::Changed);
         }
         let (mut replies, mut is_begun) = (Vec::new(), is_strong);
+        self.has_written = false;
         for (command, args) in queue {
             let Run::Data(_) = command.run else {
                 let Run::Server(of) = command.run else { continue };
@@ -180,7 +181,12 @@ impl Client {
             match self.session.commit() {
                 // No command got as far as the session.
                 Err(CommitError::Session(error)) if is_nothing(&error) => {}
-                committed => _ = committed?,
+                committed => {
+                    let committed = committed?;
+                    if self.has_written {
+                        self.check_uniform(&committed)?;
+                    }
+                }
             }
         }
         Ok(Ran::Committed(replies))
@@ -191,18 +197,43 @@ impl Client {
             None | Some(b"causal") => false,
             Some(b"strong") => true,
             Some(other) => {
-                let other = other.escape_ascii();
+                let other = other[..other.len().min(64)].escape_ascii();
                 return Reply::Error(format!("ERR found '{other}', expected CAUSAL or STRONG"));
             }
         };
-        if args.len() > 2 {
-            return Fault::Syntax.reply();
-        }
-        if is_strong && let Err(error) = self.session.begin_strong() {
+        let begun = match args.get(2..).unwrap_or_default() {
+            [] if is_strong => self.session.begin_strong(),
+            [] => Ok(()),
+            [word, label] if is_strong && word.eq_ignore_ascii_case(b"label") => {
+                let found = String::from_utf8_lossy(label);
+                let Some(label) = self.shared.settings.labels.get(&*found).cloned() else {
+                    return self.unknown_label(&found);
+                };
+                self.session.begin_labelled(label)
+            }
+            [word, _] if word.eq_ignore_ascii_case(b"label") => {
+                let text = "ERR only strong transactions have a label: use BEGIN STRONG LABEL";
+                return Reply::Error(text.into());
+            }
+            _ => return Fault::Syntax.reply(),
+        };
+        if let Err(error) = begun {
             return Failure::from(error).reply(true);
         }
+        self.has_written = false;
         self.mode = Mode::Open { is_strong, is_begun: is_strong, is_lost: false };
         Reply::OK
+    }
+
+    fn unknown_label(&self, found: &str) -> Reply {
+        let labels: Vec<&str> = self.shared.settings.labels.iter().map(|it| &**it).collect();
+        let expected = if labels.is_empty() {
+            "and none is declared".to_owned()
+        } else {
+            format!("expected {}", labels.join(", "))
+        };
+        let found: String = found.chars().take(64).collect();
+        Reply::Error(format!("ERR found label '{}', {expected}", found.escape_default()))
     }
 
     /// Handles a request between `BEGIN` and `COMMIT`.
@@ -266,7 +297,12 @@ impl Client {
         }
         let done = match self.session.commit() {
             Err(CommitError::Session(error)) if is_nothing(&error) => Ok(Reply::OK),
-            committed => committed.map(|_| Reply::OK).map_err(Failure::from),
+            committed => committed.map_err(Failure::from).and_then(|committed| {
+                if self.has_written {
+                    self.check_uniform(&committed)?;
+                }
+                Ok(Reply::OK)
+            }),
         };
         self.replied(done, is_strong)
     }

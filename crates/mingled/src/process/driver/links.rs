@@ -313,7 +313,10 @@ impl Driver {
             self.links.peers.not_dialed(now_us, dc);
         }
         let with = dc.map_or(address.clone(), |dc| format!("{dc} at {address}"));
-        self.note(format!("the connection with {with} has ended: {why}"));
+        // The attempts go on, and end in the same way again and again.
+        if self.centers.ends.insert(dc, why.clone()).as_ref() != Some(&why) {
+            self.note(format!("the connection with {with} has ended: {why}"));
+        }
         match (closed, dc) {
             (Some(Closed::Refused(why)), Some(by)) if why.code.is_final() => {
                 self.stopped = Some(Stopped::Replaced { by, why });

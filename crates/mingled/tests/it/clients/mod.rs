@@ -1,10 +1,14 @@
 //! Clients of Redis, over sockets.
 
+mod centers;
+mod configured;
 mod differential;
 mod hostile;
 mod library;
 mod program;
 mod protocol;
+mod serving;
+mod sessions;
 mod table;
 mod transactions;
 

@@ -112,7 +112,9 @@ fn a_cluster_is_three_processes_with_the_same_data() {
     let mut program = Program::start(&["cluster", "--dcs", "3", "--port", "0"], folder.path());
     let addresses = [(); 3].map(|()| program.address());
     let mut clients = addresses.map(Raw::connect);
-    until("they are connected", || clients[0].ask("DATACENTERS").matches("connected").count() == 2);
+    until("they are connected", || {
+        clients[0].ask("DATACENTERS").matches("\"connected\"").count() == 2
+    });
     clients[0].expect("SET a 1 => +OK\nWAIT 0 0 => :2");
     until("the others see it", || clients[1..].iter_mut().all(|it| it.ask("GET a") == "\"1\""));
     for client in &mut clients {
@@ -138,7 +140,9 @@ fn a_cluster_has_the_distance_that_was_asked_for() {
     let mut program = Program::start(&arguments, folder.path());
     let addresses = [(); 3].map(|()| program.address());
     let mut clients = addresses.map(Raw::connect);
-    until("they are connected", || clients[0].ask("DATACENTERS").matches("connected").count() == 2);
+    until("they are connected", || {
+        clients[0].ask("DATACENTERS").matches("\"connected\"").count() == 2
+    });
     let begin = Instant::now();
     clients[0].expect("SET a 1 => +OK");
     until("another sees it", || clients[1].ask("GET a") == "\"1\"");

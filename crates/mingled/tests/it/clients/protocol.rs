@@ -2,10 +2,16 @@
 
 use super::{Started, shown};
 
-/// Every command is in a script of `table` or of `transactions`.
+/// Every command is in a script of these files.
 #[test]
 fn every_command_is_tested() {
-    let scripts = include_str!("table.rs").to_owned() + include_str!("transactions.rs");
+    let scripts = [
+        include_str!("table.rs"),
+        include_str!("transactions.rs"),
+        include_str!("centers.rs"),
+        include_str!("sessions.rs"),
+    ];
+    let scripts = scripts.concat();
     let words: std::collections::BTreeSet<&str> =
         scripts.split(|it: char| !it.is_ascii_alphanumeric()).collect();
     let untested = mingled::commands::all().map(|command| command.name.to_uppercase());
@@ -91,5 +97,44 @@ fn the_server_describes_itself_and_its_commands() {
     assert!(docs.contains("\"consistency\", \"causal\""), "{docs}");
     let list = client.ask("COMMAND LIST");
     assert_eq!(list.matches('"').count(), 2 * count);
+    started.stop();
+}
+
+#[test]
+fn reads_that_come_together_have_the_replies_that_each_has_alone() {
+    let mut started = Started::new();
+    let mut client = started.client();
+    client.expect("MSET a 1 b 2 => +OK\nRPUSH l x y => :2\nHSET h f v => :1");
+    let requests = [
+        ("GET a", "\"1\""),
+        ("GET l", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("LRANGE l 0 -1", "[\"x\", \"y\"]"),
+        ("GET", "-ERR wrong number of arguments for 'get' command"),
+        ("MGET a none b", "[\"1\", nil, \"2\"]"),
+        ("SET a 5", "+OK"),
+        // A read sees the write before it, and not the one after it.
+        ("GET a", "\"5\""),
+        ("STRLEN b", ":1"),
+        ("MULTI", "+OK"),
+        ("GET a", "+QUEUED"),
+        ("GET b", "+QUEUED"),
+        ("EXEC", "[\"5\", \"2\"]"),
+        ("HGETALL h", "[\"f\", \"v\"]"),
+        ("LINDEX l x", "-ERR value is not an integer or out of range"),
+        ("INCR a", ":6"),
+        ("GET a", "\"6\""),
+        ("GET b", "\"2\""),
+        ("QUIT", "+OK"),
+    ];
+    // More than are answered from one snapshot.
+    let many = "GET b\r\n".repeat(200);
+    let lines: Vec<String> = requests.iter().map(|(request, _)| format!("{request}\r\n")).collect();
+    client.send(many + &lines.concat());
+    for _ in 0..200 {
+        assert_eq!(shown(&client.reply()), "\"2\"");
+    }
+    for (request, expected) in requests {
+        assert_eq!(shown(&client.reply()), expected, "{request}");
+    }
     started.stop();
 }

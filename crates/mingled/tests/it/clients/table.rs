@@ -456,7 +456,6 @@ fn connections_answer_as_documented() {
         AUTH user password => -ERR AUTH called without any password configured: this server has no users
         WAIT 0 0 => :0
         BARRIER => +OK
-        DATACENTERS => [["name", "d0", "state", "here"]]
         "#,
     );
 }

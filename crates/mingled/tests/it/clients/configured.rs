@@ -1,0 +1,182 @@
+//! Data centers with their settings in files.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::Raw;
+use super::serving::{field, free_addresses, until};
+
+const CLUSTER: &str = "5f0c9be2a7d14c3b8e6f1a2b3c4d5e6f";
+const OTHER: &str = "00000000000000000000000000000bad";
+
+/// A process that is killed with the test.
+struct Configured(Child);
+
+impl Configured {
+    fn start(file: &Path) -> (Self, Raw) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_mingled"))
+            .args(["serve", "--config"])
+            .arg(file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let out = child.stdout.take().expect("the output is piped");
+        let started = Self(child);
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line).expect("a text");
+        let address = line.split([' ', ',']).find_map(|word| word.parse().ok());
+        let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
+        (started, Raw::connect(address))
+    }
+
+    /// Stops the process, and returns the errors that it has printed.
+    fn errors(mut self) -> String {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        let mut text = String::new();
+        let errors = self.0.stderr.as_mut().expect("the errors are piped");
+        errors.read_to_string(&mut text).expect("a text");
+        text
+    }
+}
+
+impl Drop for Configured {
+    fn drop(&mut self) {
+        // By its id. It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Writes the file of a data center, and returns its path.
+fn file(folder: &Path, dc: usize, cluster: &str, peers: &[std::net::SocketAddr]) -> PathBuf {
+    let peers: Vec<String> =
+        peers.iter().enumerate().map(|(dc, peer)| format!("d{dc} = \"{peer}\"\n")).collect();
+    let text = format!(
+        "cluster = \"{cluster}\"
+data_center = \"d{dc}\"
+folder = \"data-{dc}\"
+listen = \"127.0.0.1:0\"
+strong_only = [\"lock:*\"]
+token_key_file = \"key\"
+token_minutes = 5
+
+[data_centers]
+{}
+[labels]
+withdraw = [\"withdraw\"]
+deposit = []
+
+[limits]
+clients = 20
+",
+        peers.concat()
+    );
+    let path = folder.join(format!("d{dc}.toml"));
+    std::fs::write(&path, text).expect("room");
+    path
+}
+
+#[test]
+fn a_process_of_another_cluster_is_refused_with_both_ids() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("key"), "a key that all of them have").expect("room");
+    let peers = free_addresses(3);
+    let files = [CLUSTER, CLUSTER, OTHER].into_iter().enumerate();
+    let files = files.map(|(dc, cluster)| file(folder.path(), dc, cluster, &peers));
+    let mut started: Vec<(Configured, Raw)> = files.map(|it| Configured::start(&it)).collect();
+    until("the first two are connected", || field(&mut started[0].1, 1, "state") == "connected");
+    let (mut why, client) = (String::new(), &mut started[2].1);
+    until("the third is refused", || {
+        why = field(client, 0, "why");
+        why.contains("different clusters")
+    });
+    assert!(why.contains(CLUSTER) && why.contains(OTHER), "{why}");
+    assert_eq!(field(client, 0, "state"), "away");
+    client.expect("SET a third => +OK");
+    // The settings of the file hold.
+    let first = &mut started[0].1;
+    assert_eq!(field(first, 2, "state"), "away");
+    first.expect(
+        "
+        GET a => nil
+        BEGIN STRONG LABEL withdraw => +OK
+        ABORT => +OK
+        BEGIN => +OK
+        SET lock:a 1 => -ERR this SET is strong, and the transaction is causal: use BEGIN STRONG
+        ABORT => +OK
+        CONFIG GET maxclients => [\"maxclients\", \"20\"]
+        SETNX lock:a me => :1
+        ",
+    );
+    assert!(first.ask("SESSION TOKEN").starts_with('"'));
+    let errors: Vec<String> = started.into_iter().map(|(it, _)| it.errors()).collect();
+    for errors in [&errors[0], &errors[2]] {
+        assert!(errors.contains(CLUSTER) && errors.contains(OTHER), "{errors}");
+        let times = errors.matches("different clusters").count();
+        assert!(times <= 3, "it is said once for each data center, not {times} times");
+    }
+    assert!(folder.path().join("data-0/journal").is_dir(), "it is beside the file");
+}
+
+fn checked(file: &Path) -> (bool, String) {
+    let ended = Command::new(env!("CARGO_BIN_EXE_mingled"))
+        .arg("check-config")
+        .arg(file)
+        .output()
+        .expect("it starts");
+    let text = if ended.status.success() { ended.stdout } else { ended.stderr };
+    (ended.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn wrong_settings_are_refused_with_the_line_and_the_expected_value() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(folder.path(), 1, CLUSTER, &free_addresses(3));
+    let good = std::fs::read_to_string(&path).expect("it was written");
+    let (is_good, summary) = checked(&path);
+    assert!(is_good && summary.contains("data center   d1, 4 partitions"), "{summary}");
+    assert!(summary.contains("strong only   lock:*"), "{summary}");
+    for (from, to, line, expected) in [
+        ("cluster = ", "claster = ", 1, "unknown field `claster`, expected one of `cluster`"),
+        (CLUSTER, "c1", 1, "cluster is 'c1', expected 32 hexadecimal digits"),
+        (
+            "\"d1\"\nf",
+            "\"d7\"\nf",
+            2,
+            "data_center is 'd7', expected one of [data_centers], d0 to d2",
+        ),
+        ("\"d1\"\nf", "\"rome\"\nf", 2, "found data center 'rome', expected d0, d1, …"),
+        ("127.0.0.1:0", "here", 4, "listen is 'here', expected an address such as 127.0.0.1:6399"),
+        ("lock:*", "lock", 5, "strong_only has 'lock', expected the beginning of names and one *"),
+        ("minutes = 5", "minutes = 0", 7, "token_minutes is 0, expected 1 to 1000000"),
+        ("minutes = 5", "minutes = \"5\"", 7, "invalid type: string \"5\", expected u64"),
+        ("d2 = ", "d3 = ", 9, "[data_centers] has 'd0, d1, d3', expected d0 and the next ones"),
+        ("clients = 20", "clients = 0", 19, "limits.clients is 0, expected 1 to 100000"),
+        ("clients = 20", "memory = 1", 19, "unknown field `memory`, expected one of `clients`"),
+        ("deposit = []", "deposit = [\"rob\"]", 16, "conflicts with 'rob', expected one of"),
+        ("listen = ", "durability = \"often\"\nlisten = ", 4, "expected memory, disk or uniform"),
+        ("folder = ", "folder = 5 #", 3, "invalid type: integer `5`, expected path string"),
+        ("cluster = ", "cluster : ", 1, ""),
+    ] {
+        let text = good.replacen(from, to, 1);
+        assert_ne!(text, good, "{from}");
+        std::fs::write(&path, text).expect("room");
+        let (is_good, error) = checked(&path);
+        let place = format!("d1.toml:{line}: ");
+        assert!(!is_good && error.contains(&place) && error.contains(expected), "{to}: {error}");
+    }
+    let without = good.replacen("cluster", "# cluster", 1);
+    std::fs::write(&path, without).expect("room");
+    let (_, error) = checked(&path);
+    assert!(error.contains("cluster is missing") && error.contains("for a new cluster"), "{error}");
+    let public = good.replacen("127.0.0.1:0", "0.0.0.0:6399", 1);
+    std::fs::write(&path, public).expect("room");
+    let (_, error) = checked(&path);
+    assert!(error.contains("0.0.0.0:6399 is not on loopback"), "{error}");
+    let (_, error) = checked(&folder.path().join("none.toml"));
+    assert!(error.contains("none.toml cannot be read: "), "{error}");
+}
