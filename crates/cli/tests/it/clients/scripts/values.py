@@ -171,9 +171,9 @@ for name in ("", ".", "..", "a/b", "a?b#c%20", '"', '"a"', "é\U0001f600 +&", "n
     assert odd is not None and odd.name == name, name
 client.close()
 
-for day in (date.min, date(1969, 12, 31), date(2000, 2, 28), date(2026, 12, 31), date.max - timedelta(1)):
-    assert client.next_day(day) == day + timedelta(1)
-    assert client.next_day(day, 0) == day
+for of_year in (date.min, date(1969, 12, 31), date(2000, 2, 28), date(2026, 12, 31), date.max - timedelta(1)):
+    assert client.next_day(of_year) == of_year + timedelta(1)
+    assert client.next_day(of_year, 0) == of_year
 far_day = client.next_day(date.max)
 assert isinstance(far_day, ExactDate) and far_day.text == "+10000-01-01", far_day
 assert client.next_day(far_day, -1) == date.max
