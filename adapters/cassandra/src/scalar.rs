@@ -5,16 +5,18 @@
 //! | `string` | `text`, `ascii`; `uuid`, `timeuuid` as their text |
 //! | `int` | `bigint`; `int`, `smallint`, `tinyint` have smaller ranges, and refuse values beyond them |
 //! | `float`, `bool`, `bytes`, `time` | `double`, `boolean`, `blob`, `timestamp` |
+//! | `date` | `date` |
+//! | `decimal` | `decimal` |
 //! | `ref` | as the object's key |
 //! | `option` | a column that may be null |
 //! | all others | `text`, as JSON |
 
 use std::fmt;
 
-use mingle_model::{Float, Ref, Schema, Time, Type, Value, json};
+use mingle_model::{Date, Decimal, Float, Ref, Schema, Time, Type, Value, json};
 use mingle_store::{Refusal, Violation, ViolationKind};
 use scylla::cluster::metadata::{ColumnType, NativeType};
-use scylla::value::{CqlTimestamp, CqlTimeuuid, CqlValue};
+use scylla::value::{CqlDate, CqlDecimal, CqlTimestamp, CqlTimeuuid, CqlValue};
 use serde::{Deserialize, Serialize};
 
 /// The type of a column.
@@ -32,6 +34,8 @@ pub enum Kind {
     Moment,
     Uuid,
     TimeUuid,
+    Day,
+    Number,
 }
 
 impl Kind {
@@ -52,6 +56,8 @@ impl Kind {
             NativeType::Timestamp => Self::Moment,
             NativeType::Uuid => Self::Uuid,
             NativeType::Timeuuid => Self::TimeUuid,
+            NativeType::Date => Self::Day,
+            NativeType::Decimal => Self::Number,
             _ => return None,
         })
     }
@@ -72,6 +78,8 @@ impl fmt::Display for Kind {
             Self::Moment => "timestamp",
             Self::Uuid => "uuid",
             Self::TimeUuid => "timeuuid",
+            Self::Day => "date",
+            Self::Number => "decimal",
         })
     }
 }
@@ -93,6 +101,9 @@ pub enum Scalar {
     Moment(i64),
     Uuid([u8; 16]),
     TimeUuid([u8; 16]),
+    /// Days since 1970.
+    Day(i32),
+    Number(Decimal),
 }
 
 impl Scalar {
@@ -112,6 +123,9 @@ impl Scalar {
             Self::Moment(ms) => CqlValue::Timestamp(CqlTimestamp(*ms)),
             Self::Uuid(bytes) => CqlValue::Uuid(CqlTimeuuid::from_bytes(*bytes).into()),
             Self::TimeUuid(bytes) => CqlValue::Timeuuid(CqlTimeuuid::from_bytes(*bytes)),
+            // In CQL, days are counted from the first one that there is.
+            Self::Number(number) => CqlValue::Decimal(number_of(*number)),
+            Self::Day(days) => CqlValue::Date(CqlDate(days.cast_unsigned() ^ (1 << 31))),
         })
     }
 
@@ -145,6 +159,8 @@ pub fn check(schema: &Schema, kind: Kind, value_type: &Type) -> Result<(), Strin
         Type::Bool => kind == Kind::Bool,
         Type::Bytes => kind == Kind::Blob,
         Type::Time => kind == Kind::Moment,
+        Type::Date => kind == Kind::Day,
+        Type::Decimal => kind == Kind::Number,
         _ => kind == Kind::Text,
     };
     if fits { Ok(()) } else { Err(format!("{value_type} has no form in a column of type {kind}")) }
@@ -192,6 +208,8 @@ pub fn encode(
             return Err(range(why));
         }
         (Value::Time(time), _) => Scalar::Moment(time.millis()),
+        (Value::Date(day), _) => Scalar::Day(day.days()),
+        (Value::Decimal(number), _) => Scalar::Number(*number),
         (value, of) => Scalar::Text(json::to_json(schema, value, of).to_string()),
     })
 }
@@ -240,6 +258,10 @@ pub fn decode(
         (Type::Bool, CqlValue::Boolean(value)) => Value::Bool(*value),
         (Type::Bytes, CqlValue::Blob(bytes)) => Value::Bytes(bytes.as_slice().into()),
         (Type::Time, CqlValue::Timestamp(at)) => Value::Time(moment(at.0)?),
+        (Type::Decimal, CqlValue::Decimal(number)) => Value::Decimal(decimal(number)?),
+        (Type::Date, CqlValue::Date(day)) => {
+            Value::Date(Date::from_days((day.0 ^ (1 << 31)).cast_signed()))
+        }
         // Results of counting: `count(*)` is a bigint, and a native counter reads as a counter
         // value.
         (Type::Int, CqlValue::Counter(count)) => Value::Int(count.0),
@@ -255,6 +277,49 @@ pub fn decode(
 fn moment(millis: i64) -> Result<Time, String> {
     let micros = millis.checked_mul(1_000).map(Time::from_micros);
     micros.ok_or_else(|| format!("expected a time, found a timestamp of {millis} ms"))
+}
+
+/// Returns a number as Cassandra writes it: in as few bytes as hold it with its sign.
+fn number_of(number: Decimal) -> CqlDecimal {
+    let bytes = number.coefficient().to_be_bytes();
+    let is_fill = |at: usize| {
+        let fill = if number.coefficient() < 0 { 255 } else { 0 };
+        bytes[at] == fill && (bytes[at + 1] ^ fill) < 128
+    };
+    let first = (0..bytes.len() - 1).find(|at| !is_fill(*at)).unwrap_or(bytes.len() - 1);
+    CqlDecimal::from_signed_be_bytes_slice_and_exponent(&bytes[first..], number.scale().into())
+}
+
+/// Returns the number in a column.
+fn decimal(found: &CqlDecimal) -> Result<Decimal, String> {
+    let (bytes, scale) = found.as_signed_be_bytes_slice_and_exponent();
+    let most = Decimal::DIGITS_MAX;
+    let too_many = || format!("expected a decimal, found one of more than {most} digits");
+    let fill = if bytes.first().is_some_and(|first| *first >= 128) { 255 } else { 0 };
+    let zeros = bytes.iter().take_while(|byte| **byte == fill).count();
+    let kept = &bytes[zeros..];
+    let mut all = [fill; 16];
+    let start = all.len().checked_sub(kept.len()).ok_or_else(too_many)?;
+    all[start..].copy_from_slice(kept);
+    let mut coefficient = i128::from_be_bytes(all);
+    if (coefficient < 0) != (fill == 255) {
+        return Err(too_many());
+    }
+    // Other clients also write scales below 0, and more zeros than a decimal keeps.
+    let mut scale = scale;
+    while scale > Decimal::SCALE_MAX.into() && coefficient % 10 == 0 && coefficient != 0 {
+        coefficient /= 10;
+        scale -= 1;
+    }
+    if coefficient == 0 {
+        scale = scale.clamp(0, Decimal::SCALE_MAX.into());
+    }
+    while scale < 0 {
+        coefficient = coefficient.checked_mul(10).ok_or_else(too_many)?;
+        scale += 1;
+    }
+    let scale = u8::try_from(scale).map_err(|_| too_many())?;
+    Decimal::new(coefficient, scale).ok_or_else(too_many)
 }
 
 /// Returns the sixteen bytes of an identifier's text.
@@ -274,6 +339,7 @@ mod tests {
     #[test]
     fn columns_hold_what_they_are_given_or_refuse_it() {
         let schema = Schema::default();
+        let number = |text: &str| Value::Decimal(Decimal::parse(text).unwrap());
         let cases = [
             (Kind::Text, Type::String, Value::from("é")),
             (Kind::Ascii, Type::String, Value::from("e")),
@@ -286,6 +352,15 @@ mod tests {
             (Kind::Bool, Type::Bool, Value::Bool(true)),
             (Kind::Blob, Type::Bytes, Value::Bytes([0, 255].as_slice().into())),
             (Kind::Moment, Type::Time, Value::Time(Time::from_millis(-1))),
+            (Kind::Day, Type::Date, Value::Date(Date::MIN)),
+            (Kind::Number, Type::Decimal, number("0.00")),
+            (Kind::Number, Type::Decimal, number("-19.90")),
+            (Kind::Number, Type::Decimal, number("255")),
+            (Kind::Number, Type::Decimal, number("-128")),
+            (Kind::Number, Type::Decimal, number(&"9".repeat(38))),
+            (Kind::Number, Type::Decimal, number(&format!("-0.{}", "9".repeat(38)))),
+            (Kind::Day, Type::Date, Value::Date(Date::from_days(20_484))),
+            (Kind::Day, Type::Date, Value::Date(Date::MAX)),
             (Kind::Text, Type::List(Type::Int.into()), Value::list([Value::Int(1)])),
             (Kind::Big, Type::Option(Type::Int.into()), Value::NONE),
             (Kind::Big, Type::Option(Type::Int.into()), Value::some(Value::Int(7))),
@@ -294,6 +369,9 @@ mod tests {
             check(&schema, kind, &of).unwrap();
             let scalar = encode(&schema, kind, &value, &of).unwrap();
             let found = decode(&schema, scalar.bound().as_ref(), &of);
+            // Equal decimals of other scales show as different texts.
+            let shown = found.as_ref().map(ToString::to_string);
+            assert_eq!(shown, Ok(value.to_string()), "{kind:?} {of}");
             assert_eq!(found, Ok(value), "{kind:?} {of}");
         }
         for (kind, of, value) in [

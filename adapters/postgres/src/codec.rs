@@ -2,8 +2,8 @@
 //!
 //! A scalar has a column of its own type. A `ref` has the column of its key. An `option` of these
 //! is null or the value. Every other type is `json`, in the canonical JSON form of values: `jsonb`
-//! would lose a negative zero. A `time` is a `bigint` of microseconds, because the range of
-//! `timestamptz` is too small.
+//! would lose a negative zero. A `time` is a `bigint` of microseconds and a `date` one of days, because the
+//! ranges of `timestamptz` and `date` are too small.
 
 use mingle_model::{Name, Ref, Schema, Type, Value, json};
 use serde_json::Value as Json;
@@ -24,8 +24,8 @@ pub enum Codec {
 }
 
 fn is_plain(value_type: &Type) -> bool {
-    use Type::{Bool, Bytes, Float, Int, String, Time};
-    matches!(value_type, Bool | Int | Float | String | Bytes | Time)
+    use Type::{Bool, Bytes, Date, Decimal, Float, Int, String, Time};
+    matches!(value_type, Bool | Int | Float | String | Bytes | Time | Date | Decimal)
 }
 
 impl Codec {
@@ -52,8 +52,9 @@ impl Codec {
         match self {
             Self::Plain(value_type) | Self::Key(_, value_type) => match value_type {
                 Type::Bool => "boolean",
-                Type::Int | Type::Time => "bigint",
+                Type::Int | Type::Time | Type::Date => "bigint",
                 Type::Float => "double precision",
+                Type::Decimal => "numeric",
                 Type::Bytes => "bytea",
                 _ => "text COLLATE \"C\"",
             },

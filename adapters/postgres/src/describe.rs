@@ -45,6 +45,8 @@ pub struct ColumnDescription {
     pub is_not_null: bool,
     /// True if the database fills the column when no value is given.
     pub has_default: bool,
+    /// True if only the database can set its values, and it is no part of the key.
+    pub is_read_only: bool,
 }
 
 /// A foreign key.
@@ -158,25 +160,31 @@ fn column(found: &Described, is_key: bool) -> ColumnDescription {
     ColumnDescription {
         name: found.name.clone(),
         sql_type: found.shown.clone(),
-        fits: fitting(found, is_key),
+        fits: fitting(found),
         is_not_null: found.is_not_null,
         has_default: found.has_default,
+        is_read_only: found.is_generated && !is_key,
     }
 }
 
 /// Returns the type of a column's values that a mapping would accept.
-fn fitting(found: &Described, is_key: bool) -> Result<Type, String> {
-    if found.is_generated && !is_key {
-        return Err("the database alone gives its values (GENERATED ALWAYS)".into());
-    }
+fn fitting(found: &Described) -> Result<Type, String> {
     let schema = Schema::default();
     let fits = |candidate: &Type| Column::of_key(&schema, found, candidate, "it").is_ok();
-    let all = [Type::Bool, Type::Int, Type::Float, Type::String, Type::Bytes, Type::Time];
+    let all = [
+        Type::Bool,
+        Type::Int,
+        Type::Float,
+        Type::String,
+        Type::Bytes,
+        Type::Time,
+        Type::Date,
+        Type::Decimal,
+    ];
     all.into_iter().find(fits).ok_or_else(|| {
         match &*found.base {
             "json" | "jsonb" => "it holds a struct or list that only you can declare",
             "real" => "a float would lose digits; double precision would fit",
-            "numeric" => "it has digits after the point; an integer of the smallest unit would fit",
             "character" => "its values are filled up with blanks; text would fit",
             _ => "no type of the language is like it",
         }

@@ -3,7 +3,7 @@
 //! Digests of this form identify objects and elements of any type and length: a btree index of
 //! PostgreSQL holds at most 2,700 bytes of a key.
 
-use mingle_model::{Float, Ref, Time, TransactionId, Value, WitnessRow};
+use mingle_model::{Date, Decimal, Float, Ref, Time, TransactionId, Value, WitnessRow};
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of the encoded form.
@@ -57,15 +57,15 @@ pub fn read_transaction(bytes: &[u8]) -> Option<TransactionId> {
 
 /// Appends a value.
 pub fn encode(value: &Value, bytes: &mut Vec<u8>) {
-    put(value, bytes, &|float: Float| float.canonical().to_bits());
+    put(&value.canonical(), bytes);
 }
 
 /// Appends a value exactly: equal values with different representations differ here.
 pub fn encode_exactly(value: &Value, bytes: &mut Vec<u8>) {
-    put(value, bytes, &|float: Float| float.0.to_bits());
+    put(value, bytes);
 }
 
-fn put(value: &Value, bytes: &mut Vec<u8>, float: &dyn Fn(Float) -> u64) {
+fn put(value: &Value, bytes: &mut Vec<u8>) {
     match value {
         Value::Bool(value) => bytes.extend([0, u8::from(*value)]),
         Value::Int(value) => {
@@ -74,7 +74,7 @@ fn put(value: &Value, bytes: &mut Vec<u8>, float: &dyn Fn(Float) -> u64) {
         }
         Value::Float(value) => {
             bytes.push(2);
-            bytes.extend(float(*value).to_be_bytes());
+            bytes.extend(value.0.to_bits().to_be_bytes());
         }
         Value::String(text) => {
             bytes.push(3);
@@ -88,17 +88,25 @@ fn put(value: &Value, bytes: &mut Vec<u8>, float: &dyn Fn(Float) -> u64) {
             bytes.push(5);
             bytes.extend(value.micros().to_be_bytes());
         }
-        Value::Struct(values) => put_many(bytes, 6, values, float),
+        Value::Struct(values) => put_many(bytes, 6, values),
         Value::Option(None) => bytes.push(7),
         Value::Option(Some(value)) => {
             bytes.push(8);
-            put(value, bytes, float);
+            put(value, bytes);
         }
-        Value::List(values) => put_many(bytes, 9, values, float),
+        Value::List(values) => put_many(bytes, 9, values),
         Value::Ref(object) => {
             bytes.push(10);
             put_bytes(bytes, object.kind().as_bytes());
-            put(object.key(), bytes, float);
+            put(object.key(), bytes);
+        }
+        Value::Date(value) => {
+            bytes.push(11);
+            bytes.extend(value.days().to_be_bytes());
+        }
+        Value::Decimal(value) => {
+            bytes.extend([12, value.scale()]);
+            bytes.extend(value.coefficient().to_be_bytes());
         }
     }
 }
@@ -108,11 +116,11 @@ fn put_bytes(bytes: &mut Vec<u8>, raw: &[u8]) {
     bytes.extend(raw);
 }
 
-fn put_many(bytes: &mut Vec<u8>, tag: u8, values: &[Value], float: &dyn Fn(Float) -> u64) {
+fn put_many(bytes: &mut Vec<u8>, tag: u8, values: &[Value]) {
     bytes.push(tag);
     bytes.extend((values.len() as u64).to_be_bytes());
     for value in values {
-        put(value, bytes, float);
+        put(value, bytes);
     }
 }
 
@@ -132,6 +140,11 @@ pub fn decode(bytes: &mut &[u8]) -> Option<Value> {
         10 => {
             let kind = take_text(bytes)?;
             Value::Ref(Ref::new(kind, decode(bytes)?))
+        }
+        11 => Value::Date(Date::from_days(i32::from_be_bytes(take(bytes)?))),
+        12 => {
+            let [scale] = take(bytes)?;
+            Value::Decimal(Decimal::new(i128::from_be_bytes(take(bytes)?), scale)?)
         }
         _ => return None,
     })
@@ -174,6 +187,8 @@ mod tests {
             Value::from(""),
             Value::Bytes(b"\0a".as_slice().into()),
             Value::Time(Time::from_micros(-1)),
+            Value::Date(Date::from_days(-1)),
+            Value::Decimal(Decimal::new(-15, 1).expect("two digits")),
             Value::Struct(vec![text.clone(), Value::NONE].into()),
             Value::some(Value::NONE),
             Value::list([text.clone(), text.clone()]),
@@ -199,6 +214,16 @@ mod tests {
         assert_eq!(digest(0.0), digest(-0.0));
         assert_eq!(digest(f64::NAN), digest(-f64::NAN));
         assert_ne!(digest(0.0), digest(5e-324));
+    }
+
+    #[test]
+    fn equal_decimals_are_one() {
+        let digest = |coefficient, scale| {
+            let number = Decimal::new(coefficient, scale).expect("few digits");
+            element_digest(&Vec::new(), &Value::list([Value::Decimal(number)]))
+        };
+        assert_eq!(digest(15, 1), digest(1_500, 3));
+        assert_ne!(digest(15, 1), digest(15, 2));
     }
 
     #[test]

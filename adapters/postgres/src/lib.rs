@@ -40,6 +40,7 @@ pub mod limits;
 mod line;
 pub mod mapping;
 mod name;
+mod numeric;
 mod operation;
 mod outcome;
 mod pipeline;

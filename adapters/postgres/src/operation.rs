@@ -246,6 +246,8 @@ fn parameter_type(schema: &Schema, value_type: &Type) -> SqlType {
         Type::String => SqlType::TEXT,
         Type::Bytes => SqlType::BYTEA,
         Type::Time => SqlType::TIMESTAMPTZ,
+        Type::Date => SqlType::DATE,
+        Type::Decimal => SqlType::NUMERIC,
         Type::Ref(kind) => match schema.objects.get(kind) {
             Some(object) => parameter_type(schema, &object.key_type),
             None => SqlType::JSON,
@@ -258,6 +260,7 @@ fn parameter_type(schema: &Schema, value_type: &Type) -> SqlType {
 fn encode(schema: &Schema, value: &Value, value_type: &Type) -> Result<Param, String> {
     Ok(match (value, value_type) {
         (Value::Time(time), _) => wire::moment_param(*time)?,
+        (Value::Date(day), _) => wire::day_param(*day)?,
         (Value::Ref(object), Type::Ref(kind)) if schema.objects.contains_key(kind) => {
             encode(schema, object.key(), &schema.objects[kind].key_type)?
         }
@@ -305,6 +308,8 @@ fn check_type(schema: &Schema, column: &str, found: &SqlType, wanted: &Type) -> 
         Type::String => &[SqlType::TEXT, SqlType::VARCHAR, SqlType::BPCHAR, SqlType::NAME],
         Type::Bytes => &[SqlType::BYTEA],
         Type::Time => &[SqlType::TIMESTAMPTZ, SqlType::TIMESTAMP],
+        Type::Date => &[SqlType::DATE],
+        Type::Decimal => &[SqlType::NUMERIC],
         Type::Ref(kind) if schema.objects.contains_key(kind) => {
             return check_type(schema, column, found, &schema.objects[kind].key_type);
         }
@@ -376,6 +381,12 @@ fn column_value(
         }
         Type::Time => wire::moment(raw)
             .map(Value::Time)
+            .map_err(|found| format!("column {} holds {found}", name())),
+        Type::Decimal => crate::numeric::decode(raw)
+            .map(Value::Decimal)
+            .map_err(|found| format!("column {} holds {found}", name())),
+        Type::Date => wire::day(raw)
+            .map(Value::Date)
             .map_err(|found| format!("column {} holds {found}", name())),
         _ => decode(&row.column_type(index), raw, value_type).ok_or_else(misfit),
     }

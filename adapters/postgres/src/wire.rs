@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use mingle_model::{Float, Time, Value};
+use mingle_model::{Date, Decimal, Float, Time, Value};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type as SqlType, to_sql_checked};
 
@@ -13,6 +13,12 @@ const EPOCH_US: i64 = 946_684_800_000_000;
 /// The first moment that `timestamptz` is sure to hold, in 4711 BC, in microseconds since 1970. Its
 /// last moment is later than any of [`Time`].
 const MOMENT_MIN: i64 = -210_800_000_000_000_000;
+
+/// 2000-01-01 in days since 1970.
+const EPOCH_DAYS: i32 = 10_957;
+
+/// The first and the last day that `date` holds, in 4714 BC and 5874897, in days since 1970.
+const DAYS: std::ops::RangeInclusive<i32> = -2_440_588..=2_145_042_905;
 
 /// A parameter of a statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +31,10 @@ pub enum Param {
     Int(i64),
     /// `timestamptz`.
     Moment(Time),
+    /// `date`.
+    Day(Date),
+    /// `numeric`.
+    Number(Decimal),
     /// `double precision`.
     Float(f64),
     /// `text`, or `json` in its text form.
@@ -43,6 +53,8 @@ impl Param {
             Self::Bool(_) => SqlType::BOOL,
             Self::Int(_) => SqlType::INT8,
             Self::Moment(_) => SqlType::TIMESTAMPTZ,
+            Self::Day(_) => SqlType::DATE,
+            Self::Number(_) => SqlType::NUMERIC,
             Self::Float(_) => SqlType::FLOAT8,
             Self::Text(_) => SqlType::TEXT,
             Self::Bytes(_) => SqlType::BYTEA,
@@ -63,6 +75,11 @@ impl ToSql for Param {
             Self::Int(value) => value.to_sql(sql_type, out),
             // Microseconds since 2000.
             Self::Moment(time) => time.micros().saturating_sub(EPOCH_US).to_sql(sql_type, out),
+            Self::Day(day) => day.days().saturating_sub(EPOCH_DAYS).to_sql(sql_type, out),
+            Self::Number(number) => {
+                out.extend_from_slice(&crate::numeric::encode(*number));
+                Ok(IsNull::No)
+            }
             Self::Float(value) => value.to_sql(sql_type, out),
             Self::Text(text) => text.as_str().to_sql(sql_type, out),
             Self::Bytes(bytes) => bytes.as_slice().to_sql(sql_type, out),
@@ -204,14 +221,16 @@ fn read_int(raw: &[u8]) -> Option<i64> {
     Some(i64::from_be_bytes(raw.try_into().ok()?))
 }
 
-/// Decodes a scalar of a type used on the wire: `bool`, `bigint` (for an `int` or a `time`),
-/// `double precision`, `text`, `bytea`.
+/// Decodes a scalar of a type used on the wire: `bool`, `bigint` (for an `int`, a `time` or a `date`),
+/// `double precision`, `numeric`, `text`, `bytea`.
 pub fn scalar(value_type: &mingle_model::Type, raw: &[u8]) -> Option<Value> {
     use mingle_model::Type;
     Some(match value_type {
         Type::Bool => Value::Bool(*raw.first()? != 0),
         Type::Int => Value::Int(read_int(raw)?),
         Type::Time => Value::Time(Time::from_micros(read_int(raw)?)),
+        Type::Date => Value::Date(Date::from_days(read_int(raw)?.try_into().ok()?)),
+        Type::Decimal => Value::Decimal(crate::numeric::decode(raw).ok()?),
         Type::Float => {
             Value::Float(Float(f64::from_bits(u64::from_be_bytes(raw.try_into().ok()?))))
         }
@@ -238,6 +257,35 @@ pub fn moment(raw: &[u8]) -> Result<Time, String> {
     }
 }
 
+/// Returns the day in a `date`.
+///
+/// # Errors
+///
+/// The cell's content, if it is no day: infinity.
+pub fn day(raw: &[u8]) -> Result<Date, String> {
+    match raw.try_into().map(i32::from_be_bytes) {
+        Ok(i32::MAX) => Err("infinity, which is no date".into()),
+        Ok(i32::MIN) => Err("-infinity, which is no date".into()),
+        Ok(days) => days
+            .checked_add(EPOCH_DAYS)
+            .map(Date::from_days)
+            .ok_or_else(|| "a date after the year 5881580, the last that there is".into()),
+        Err(_) => Err("no date".into()),
+    }
+}
+
+/// Returns the parameter for a day.
+///
+/// # Errors
+///
+/// When it is before the first day of `date`, or after the last.
+pub fn day_param(day: Date) -> Result<Param, String> {
+    if !DAYS.contains(&day.days()) {
+        return Err(format!("{day} is beyond what date holds"));
+    }
+    Ok(Param::Day(day))
+}
+
 /// Returns the parameter for a moment.
 ///
 /// # Errors
@@ -259,6 +307,8 @@ pub fn param(value: &Value) -> Option<Param> {
         Value::String(text) => Param::Text(text.to_string()),
         Value::Bytes(raw) => Param::Bytes(raw.to_vec()),
         Value::Time(time) => Param::Int(time.micros()),
+        Value::Date(day) => Param::Int(day.days().into()),
+        Value::Decimal(number) => Param::Number(*number),
         _ => return None,
     })
 }
@@ -316,6 +366,9 @@ mod tests {
             assert_eq!(format!("{:?}", param(&value)), format!("{:?}", Some(expected)));
         }
         assert!(param(&Value::list([])).is_none());
+        assert!(day_param(Date::from_days(*DAYS.start())).is_ok());
+        assert!(day_param(Date::from_days(*DAYS.start() - 1)).is_err());
+        assert!(day_param(Date::from_days(*DAYS.end() + 1)).is_err());
         assert!(moment_param(Time::from_micros(MOMENT_MIN)).is_ok());
         assert!(moment_param(Time::from_micros(MOMENT_MIN - 1)).is_err());
     }

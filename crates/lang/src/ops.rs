@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use mingle_model::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
 use mingle_model::random::mix;
-use mingle_model::{Float, LevelId, Name, Ref, Value};
+use mingle_model::{Date, Decimal, Float, LevelId, Name, Ref, Value};
+
+mod decimal;
 
 /// A local operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +57,21 @@ pub enum Op {
     SubtractMs,
     /// Time minus time, in milliseconds.
     SubtractTime,
+    /// Date plus days.
+    AddDate,
+    /// Date minus days.
+    SubtractDays,
+    /// Date minus date, in days.
+    SubtractDate,
+    NegateDecimal,
+    AddDecimal,
+    SubtractDecimal,
+    MultiplyDecimal,
+    /// A quotient with so many digits after the point: dividend, divisor, digits. The result is an option.
+    DivideDecimal,
+    /// A number with so many digits after the point: number, digits.
+    RoundDecimal,
+    AbsDecimal,
     ConcatString,
     StringSize,
     StringContains,
@@ -82,6 +99,18 @@ pub enum Op {
     IntFromFloat,
     IntFromString,
     IntFromTime,
+    IntFromDate,
+    IntFromDecimal,
+    FloatFromDecimal,
+    DecimalFromInt,
+    /// The result is an option.
+    DecimalFromString,
+    /// The day in UTC.
+    DateFromTime,
+    /// The result is an option.
+    DateFromString,
+    /// Midnight in UTC.
+    TimeFromDate,
     FloatFromInt,
     FloatFromString,
     /// True if a counter with this least value has an amount to take: value, amount.
@@ -101,6 +130,8 @@ pub enum TooLarge {
     String(usize),
     /// A list of this many items.
     List(usize),
+    /// A decimal of more digits than there are.
+    Decimal,
     /// A value that is nested too deeply, or contains too many values.
     Value,
 }
@@ -112,6 +143,9 @@ impl std::fmt::Display for TooLarge {
                 write!(f, "a string of {size} bytes, the limit is {STRING_BYTES_MAX}")
             }
             Self::List(size) => write!(f, "a list of {size} items, the limit is {LIST_ITEMS_MAX}"),
+            Self::Decimal => {
+                write!(f, "a decimal of more than {} digits", Decimal::DIGITS_MAX)
+            }
             Self::Value => write!(
                 f,
                 "a value that is nested more than {VALUE_DEPTH_MAX} deep, or holds more than \
@@ -185,12 +219,15 @@ pub fn apply(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         (Op::MakeRef(kind), [key]) => Value::Ref(Ref::new(kind.clone(), key.clone())),
         (Op::KeyOf, [Value::Ref(object)]) => object.key().clone(),
         (Op::IntFromTime, [Value::Time(time)]) => Int(time.millis()),
+        (Op::DateFromTime, [Value::Time(time)]) => Value::Date(Date::of(*time)),
         (Op::AddTime, [Value::Time(a), Int(b)]) => Value::Time(a.plus_millis(*b)),
         (Op::SubtractMs, [Value::Time(a), Int(b)]) => {
             Value::Time(a.plus_millis(b.saturating_neg()))
         }
         (Op::SubtractTime, [Value::Time(a), Value::Time(b)]) => Int(a.millis_since(*b)),
         (_, [Int(..), ..]) => int_op(op, args),
+        (_, [Value::Date(..), ..]) => date_op(op, args),
+        (_, [Value::Decimal(..), ..]) => return decimal::apply(op, args),
         (_, [Value::Float(..), ..]) => float_op(op, args),
         _ => return text_or_list_op(op, args),
     })
@@ -216,6 +253,7 @@ fn int_op(op: &Op, args: &[Value]) -> Value {
         (Op::CheckedAdd, [Int(a), Int(b)]) => option(a.checked_add(*b)),
         (Op::CheckedSubtract, [Int(a), Int(b)]) => option(a.checked_sub(*b)),
         (Op::CheckedMultiply, [Int(a), Int(b)]) => option(a.checked_mul(*b)),
+        (Op::DecimalFromInt, [Int(a)]) => Value::Decimal(Decimal::from(*a)),
         (Op::FloatFromInt, [Int(a)]) => Value::from(*a as f64),
         (Op::ToString, [Int(a)]) => Value::from(a.to_string()),
         (Op::MayTake(min), [Int(value), Int(n)]) => {
@@ -226,6 +264,21 @@ fn int_op(op: &Op, args: &[Value]) -> Value {
             let full = i128::from(*value) + i128::from(*n);
             Value::Bool(*n >= 1 && max.is_none_or(|max| full <= max.into()))
         }
+        _ => mismatch(op, args),
+    }
+}
+
+fn date_op(op: &Op, args: &[Value]) -> Value {
+    use Value::Int;
+    match (op, args) {
+        (Op::AddDate, [Value::Date(a), Int(b)]) => Value::Date(a.plus_days(*b)),
+        (Op::SubtractDays, [Value::Date(a), Int(b)]) => {
+            Value::Date(a.plus_days(b.saturating_neg()))
+        }
+        (Op::SubtractDate, [Value::Date(a), Value::Date(b)]) => Int(a.days_since(*b)),
+        (Op::IntFromDate, [Value::Date(a)]) => Int(a.days().into()),
+        (Op::TimeFromDate, [Value::Date(a)]) => Value::Time(a.midnight()),
+        (Op::ToString, [Value::Date(a)]) => Value::from(a.to_string()),
         _ => mismatch(op, args),
     }
 }
@@ -278,6 +331,12 @@ fn text_or_list_op(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         (Op::ToString, [Value::Bool(a)]) => Value::from(a.to_string()),
         (Op::ToString, [Value::String(_)]) => args[0].clone(),
         (Op::ToString, [Value::Time(a)]) => Value::from(a.to_string()),
+        (Op::DecimalFromString, [Value::String(text)]) => {
+            Decimal::parse(text).map_or(Value::NONE, |decimal| Value::some(Value::Decimal(decimal)))
+        }
+        (Op::DateFromString, [Value::String(text)]) => {
+            Date::parse(text).map_or(Value::NONE, |date| Value::some(Value::Date(date)))
+        }
         (Op::IntFromString, [Value::String(text)]) => {
             text.parse::<i64>().map_or(Value::NONE, |value| Value::some(Value::Int(value)))
         }
@@ -311,6 +370,8 @@ pub fn extra_steps(op: &Op, args: &[Value]) -> u64 {
             | Op::MakeStruct
             | Op::IntFromString
             | Op::FloatFromString
+            | Op::DateFromString
+            | Op::DecimalFromString
     );
     if !reads_all {
         return 0;

@@ -20,17 +20,20 @@ const PLACE: &str = "completed_here__";
 const ITEMS: [&str; 7] =
     ["level", "store", "object", "struct", "fn", "transaction", "isolated transaction"];
 
-const TYPES: [&str; 13] = [
-    "bool", "int", "float", "string", "bytes", "time", "ref", "option", "list", "counter", "set",
-    "map", "log",
+const TYPES: [&str; 15] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
+    "counter", "set", "map", "log",
 ];
 
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: [&str; 14] = [
     "now",
     "unique",
     "string",
     "int",
     "float",
+    "date",
+    "time",
+    "decimal",
     "min",
     "max",
     "abs",

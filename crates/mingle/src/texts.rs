@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use mingle_lang::Program;
-use mingle_model::{Ref, Time, Type, Value, json};
+use mingle_model::{Date, Decimal, Ref, Time, Type, Value, json};
 use mingle_runtime::Error;
 use serde_json::Value as Json;
 
-/// Parses arguments: the texts of `string`, `time` and refs with a string key are taken as they
+/// Parses arguments: the texts of `string`, `time`, `date`, `decimal` and refs with a string key are taken as they
 /// are, all others are read as JSON.
 ///
 /// # Errors
@@ -71,6 +71,8 @@ pub fn read_text(program: &Program, text: &str, value_type: &Type) -> Result<Val
     match value_type {
         Type::String => json::read_string(text),
         Type::Time => Time::parse(text).map(Value::Time),
+        Type::Date => Date::parse(text).map(Value::Date),
+        Type::Decimal => Decimal::parse(text).map(Value::Decimal),
         Type::Ref(name) if has_string_key(schema, name) => {
             // A key written as JSON is read as JSON.
             match json_value() {

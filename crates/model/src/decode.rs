@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 
+use crate::date::Date;
+use crate::decimal::Decimal;
 use crate::limits::DECODED_DEPTH_MAX;
 use crate::time::Time;
 use crate::value::{Float, Ref, Value};
@@ -52,6 +54,8 @@ enum Written {
     Option(Option<Arc<Value>>),
     List(Arc<[Value]>),
     Ref(Ref),
+    Date(Date),
+    Decimal(Decimal),
 }
 
 impl<'de> Deserialize<'de> for Value {
@@ -71,6 +75,8 @@ impl<'de> Deserialize<'de> for Value {
             Written::Option(value) => Self::Option(value),
             Written::List(items) => Self::List(items),
             Written::Ref(object) => Self::Ref(object),
+            Written::Date(value) => Self::Date(value),
+            Written::Decimal(value) => Self::Decimal(value),
         })
     }
 }
@@ -106,6 +112,8 @@ mod tests {
             Value::from("x"),
             Value::Bytes([1, 2].into()),
             Value::Time(Time::from_micros(7)),
+            Value::Date(Date::from_days(-7)),
+            Value::Decimal(Decimal::new(-150, 2).expect("three digits")),
             Value::Struct([Value::from(1), Value::NONE].into()),
             Value::some(Value::list([Value::from("y")])),
             Value::from(Ref::new("User", Value::from("ana"))),

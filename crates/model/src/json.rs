@@ -1,5 +1,5 @@
 //! The one JSON form of values: `int` as a number, beyond 2^53 as a string; `bytes` in base64;
-//! `time` as RFC 3339; a `ref` as its key; an `option` as null or the value, nested ones as
+//! `time` as RFC 3339; `date` and `decimal` as their texts; a `ref` as its key; an `option` as null or the value, nested ones as
 //! `{"some": …}`; maps with string keys as objects, with others as pairs.
 
 use std::fmt;
@@ -9,6 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Number, Value as Json};
 
+use crate::date::Date;
+use crate::decimal::Decimal;
 use crate::limits::{JSON_DEPTH_MAX, JSON_NUMBER_MAX, LIST_ITEMS_MAX, STRING_BYTES_MAX};
 use crate::time::Time;
 use crate::types::{Schema, Type};
@@ -48,6 +50,8 @@ pub fn to_json(schema: &Schema, value: &Value, value_type: &Type) -> Json {
         (Value::String(value), _) => Json::String(value.to_string()),
         (Value::Bytes(value), _) => Json::String(BASE64.encode(value)),
         (Value::Time(value), _) => Json::String(value.to_string()),
+        (Value::Date(value), _) => Json::String(value.to_string()),
+        (Value::Decimal(value), _) => Json::String(value.to_string()),
         (Value::Struct(values), Type::Struct(name)) => {
             let declared = &schema.structs[name];
             let fields = declared.fields.iter().zip(values.iter());
@@ -178,6 +182,11 @@ impl Reader<'_> {
                     .map(|micros| Value::Time(Time::from_micros(micros)))
                     .ok_or_else(|| expected("a time as in RFC 3339", json)),
             },
+            Type::Date => match json {
+                Json::String(text) => Date::parse(text).map(Value::Date),
+                _ => Err(expected("a date such as \"2026-01-31\"", json)),
+            },
+            Type::Decimal => read_decimal(json),
             Type::Ref(name) => {
                 let declared = self
                     .schema
@@ -312,6 +321,17 @@ fn read_int(json: &Json) -> Option<i64> {
     }
 }
 
+/// A number of JSON counts only if it is whole: readers of JSON take others for floats.
+fn read_decimal(json: &Json) -> Result<Value, String> {
+    match json {
+        Json::String(text) => Decimal::parse(text).map(Value::Decimal),
+        Json::Number(number) if number.is_i64() => {
+            Ok(Value::Decimal(Decimal::from(number.as_i64().unwrap_or_default())))
+        }
+        _ => Err(expected("a decimal such as \"-19.90\"", json)),
+    }
+}
+
 fn read_float(json: &Json) -> Option<Value> {
     let float = match json {
         Json::Number(number) => number.as_f64()?,
@@ -337,6 +357,37 @@ fn expected(what: &str, found: &Json) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_are_texts() {
+        let schema = Schema::default();
+        for day in [Date::MIN, Date::default(), Date::MAX] {
+            let json = to_json(&schema, &Value::Date(day), &Type::Date);
+            assert_eq!(from_json(&schema, &json, &Type::Date), Ok(Value::Date(day)), "{json}");
+        }
+        let day = from_json(&schema, &Json::from("2026-01-31"), &Type::Date);
+        assert_eq!(day, Ok(Value::Date(Date::from_days(20_484))));
+        for wrong in [Json::from(20_484), Json::from("2026-02-30"), Json::Null] {
+            let found = from_json(&schema, &wrong, &Type::Date);
+            assert!(found.is_err_and(|error| error.message.contains("expected a date")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn decimals_are_texts_with_their_scale() {
+        let schema = Schema::default();
+        for text in ["0", "-19.90", "0.000", &"9".repeat(38)] {
+            let json = Json::from(text);
+            let read = from_json(&schema, &json, &Type::Decimal).expect("a decimal");
+            assert_eq!(to_json(&schema, &read, &Type::Decimal), json);
+        }
+        let whole = from_json(&schema, &Json::from(-7), &Type::Decimal);
+        assert_eq!(whole, Ok(Value::Decimal(Decimal::from(-7))));
+        for wrong in [Json::from(0.1), Json::from("1e3"), Json::Null, Json::from("9".repeat(39))] {
+            let found = from_json(&schema, &wrong, &Type::Decimal);
+            assert!(found.is_err_and(|error| error.message.contains("decimal")), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_beyond_the_years_of_rfc_3339_read_back() {

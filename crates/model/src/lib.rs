@@ -13,6 +13,8 @@
 //! - [`limits`]: the named bounds on sizes.
 //! - [`random`]: seeded random numbers.
 
+mod date;
+mod decimal;
 mod decode;
 pub mod id;
 pub mod json;
@@ -25,6 +27,8 @@ mod time;
 pub mod types;
 pub mod value;
 
+pub use date::Date;
+pub use decimal::Decimal;
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use level::{Level, LevelId, Levels};
 pub use parse::parse_json;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::date::Date;
+use crate::decimal::Decimal;
 use crate::time::Time;
 use crate::value::{Float, Name, Ref, Value};
 
@@ -22,6 +24,10 @@ pub enum Type {
     Bytes,
     /// `time`.
     Time,
+    /// `date`.
+    Date,
+    /// `decimal`.
+    Decimal,
     /// A struct, by name.
     Struct(Name),
     /// `ref O`, by the object's name.
@@ -43,6 +49,8 @@ impl fmt::Display for Type {
             Self::String => f.write_str("string"),
             Self::Bytes => f.write_str("bytes"),
             Self::Time => f.write_str("time"),
+            Self::Date => f.write_str("date"),
+            Self::Decimal => f.write_str("decimal"),
             Self::Struct(name) => f.write_str(name),
             Self::Ref(name) => write!(f, "ref {name}"),
             Self::Option(inner) => write!(f, "option<{inner}>"),
@@ -197,6 +205,8 @@ impl Schema {
             Type::String => Value::from(""),
             Type::Bytes => Value::Bytes(Arc::new([])),
             Type::Time => Value::Time(Time::default()),
+            Type::Date => Value::Date(Date::default()),
+            Type::Decimal => Value::Decimal(Decimal::default()),
             Type::Struct(name) => {
                 let declared = &self.structs[name];
                 Value::Struct(
@@ -222,6 +232,8 @@ impl Schema {
             | (Value::String(_), Type::String)
             | (Value::Bytes(_), Type::Bytes)
             | (Value::Time(_), Type::Time)
+            | (Value::Date(_), Type::Date)
+            | (Value::Decimal(_), Type::Decimal)
             | (Value::Option(None), Type::Option(_)) => true,
             (Value::Option(Some(inner)), Type::Option(inner_type)) => {
                 self.conforms(inner, inner_type)

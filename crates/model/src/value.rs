@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Time;
 use crate::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::{Date, Decimal, Time};
 
 /// A name in a program: of a store, an object, a field.
 pub type Name = Arc<str>;
@@ -50,6 +50,10 @@ pub enum Value {
     List(Arc<[Value]>),
     /// A handle to an object, whether or not that exists.
     Ref(Ref),
+    /// A day.
+    Date(Date),
+    /// An exact number.
+    Decimal(Decimal),
 }
 
 impl Value {
@@ -90,7 +94,12 @@ impl Value {
     /// A rough count of the bytes of memory that this value holds, for budgets.
     pub fn weight(&self) -> usize {
         let inner = match self {
-            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_) => 0,
+            Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Time(_)
+            | Self::Date(_)
+            | Self::Decimal(_) => 0,
             Self::String(text) => text.len(),
             Self::Bytes(bytes) => bytes.len(),
             Self::Struct(values) | Self::List(values) => values.iter().map(Self::weight).sum(),
@@ -180,7 +189,15 @@ impl Value {
     }
 
     fn is_small(&self) -> bool {
-        matches!(self, Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_))
+        matches!(
+            self,
+            Self::Bool(_)
+                | Self::Int(_)
+                | Self::Float(_)
+                | Self::Time(_)
+                | Self::Date(_)
+                | Self::Decimal(_)
+        )
     }
 
     /// The boolean, if this is one.
@@ -260,6 +277,18 @@ impl From<Time> for Value {
     }
 }
 
+impl From<Date> for Value {
+    fn from(value: Date) -> Self {
+        Self::Date(value)
+    }
+}
+
+impl From<Decimal> for Value {
+    fn from(value: Decimal) -> Self {
+        Self::Decimal(value)
+    }
+}
+
 impl From<Ref> for Value {
     fn from(value: Ref) -> Self {
         Self::Ref(value)
@@ -319,6 +348,8 @@ impl fmt::Display for Value {
             Self::String(value) => write!(f, "{value:?}"),
             Self::Bytes(bytes) => write!(f, "b\"{}\"", bytes.escape_ascii()),
             Self::Time(value) => write!(f, "{value}"),
+            Self::Date(value) => write!(f, "{value}"),
+            Self::Decimal(value) => write!(f, "{value}"),
             Self::Struct(values) => many(f, "{", values, "}"),
             Self::Option(None) => f.write_str("none"),
             Self::Option(Some(value)) => write!(f, "some({value})"),
@@ -330,7 +361,8 @@ impl fmt::Display for Value {
 
 impl Value {
     /// One representative for each class of equal values, so that equal elements and keys are one wherever they are
-    /// kept: the two zeros are equal, and `0.0` stands for both.
+    /// kept: the two zeros are equal, and `0.0` stands for both; `1.50` and
+    /// `1.5` are, and `1.5` stands for both.
     ///
     /// # Examples
     ///
@@ -344,6 +376,7 @@ impl Value {
     pub fn canonical(&self) -> Self {
         match self {
             Self::Float(value) => Self::Float(Float(value.canonical())),
+            Self::Decimal(value) => Self::Decimal(value.canonical()),
             Self::Struct(values) => Self::Struct(values.iter().map(Self::canonical).collect()),
             Self::List(items) => Self::List(items.iter().map(Self::canonical).collect()),
             Self::Option(Some(inner)) => Self::some(inner.canonical()),

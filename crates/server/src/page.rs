@@ -38,7 +38,7 @@ pub(crate) async fn js() -> Response {
 /// True if values of a type are strings in JSON, so that they are typed without quotes.
 fn is_text(program: &Program, value_type: &Type) -> bool {
     match value_type {
-        Type::String | Type::Bytes | Type::Time => true,
+        Type::String | Type::Bytes | Type::Time | Type::Date | Type::Decimal => true,
         Type::Ref(name) => is_text(program, &program.schema().objects[name].key_type),
         Type::Option(inner) => is_text(program, inner),
         _ => false,

@@ -7,10 +7,12 @@
 //! | `float` | the shortest decimal that reads back as the same: `1.5`, `-0.0`, `NaN`, `inf` |
 //! | `bool` | `true`, `false` |
 //! | `time` | RFC 3339, or milliseconds (`123ms`) beyond the years that it covers |
+//! | `date` | its text: `2026-01-31` |
+//! | `decimal` | its text: `-19.90` |
 //! | `ref` | the object's key |
 //! | all others | JSON, in the one form that values have |
 
-use mingle_model::{Float, Ref, Schema, Time, Type, Value, json};
+use mingle_model::{Date, Decimal, Float, Ref, Schema, Time, Type, Value, json};
 
 use crate::limits::ENCODED_BYTES_MAX;
 
@@ -54,6 +56,8 @@ fn spell(schema: &Schema, value: &Value, value_type: &Type) -> Vec<u8> {
         (Value::Float(value), _) => value.to_string().into_bytes(),
         (Value::Bool(value), _) => value.to_string().into_bytes(),
         (Value::Time(value), _) => value.to_string().into_bytes(),
+        (Value::Date(value), _) => value.to_string().into_bytes(),
+        (Value::Decimal(value), _) => value.to_string().into_bytes(),
         (Value::Ref(object), Type::Ref(name)) => {
             spell(schema, object.key(), &schema.objects[name].key_type)
         }
@@ -88,6 +92,8 @@ pub fn decode(schema: &Schema, bytes: &[u8], value_type: &Type) -> Result<Value,
             other => Err(none(other)),
         },
         Type::Time => text().and_then(|t| time(t).ok_or_else(|| none(t))),
+        Type::Date => text().and_then(|t| Date::parse(t).map(Value::Date)),
+        Type::Decimal => text().and_then(|t| Decimal::parse(t).map(Value::Decimal)),
         Type::Ref(name) => {
             let declared =
                 schema.objects.get(name).ok_or_else(|| format!("no object {name} is declared"))?;
@@ -143,16 +149,18 @@ mod tests {
     }
 
     fn any_type(random: &mut u64, depth: u32) -> Type {
-        match next_random(random) % if depth == 0 { 6 } else { 10 } {
+        match next_random(random) % if depth == 0 { 8 } else { 12 } {
             0 => Type::Bool,
             1 => Type::Int,
             2 => Type::Float,
             3 => Type::String,
             4 => Type::Bytes,
             5 => Type::Time,
-            6 => Type::Struct("Pair".into()),
-            7 => Type::Ref("Thing".into()),
-            8 => Type::Option(Arc::new(any_type(random, depth - 1))),
+            6 => Type::Date,
+            7 => Type::Decimal,
+            8 => Type::Struct("Pair".into()),
+            9 => Type::Ref("Thing".into()),
+            10 => Type::Option(Arc::new(any_type(random, depth - 1))),
             _ => Type::List(Arc::new(any_type(random, depth - 1))),
         }
     }
@@ -180,6 +188,17 @@ mod tests {
                 Value::Bytes(bits.to_le_bytes()[..length].into())
             }
             Type::Time => Value::Time(Time::from_micros(bits as i64 >> (bits % 40))),
+            Type::Date => Value::Date(Date::from_days(bits as i32 >> (bits >> 32) % 24)),
+            Type::Decimal if small => {
+                // Equal numbers of other scales.
+                let scale = (bits >> 8) as u8 % 3;
+                let number = Decimal::new(10_i128.pow(scale.into()) * 3, scale);
+                Value::Decimal(number.expect("a few digits"))
+            }
+            Type::Decimal => {
+                let digits = i128::from(bits as i64) * i128::from(bits as u32);
+                Value::Decimal(Decimal::new(digits, (bits >> 40) as u8 % 39).expect("29 digits"))
+            }
             Type::Struct(name) => {
                 let fields = schema.structs[name].fields.clone();
                 let fields = fields.iter().map(|(_, of)| any_value(schema, random, of));
@@ -238,6 +257,8 @@ mod tests {
             (b"a\0b", Type::String),
             (b"yes", Type::Bool),
             (b"tomorrow", Type::Time),
+            (b"2026-02-30", Type::Date),
+            (b"1e3", Type::Decimal),
             (b"[1", Type::List(Arc::new(Type::Int))),
             (b"{}", Type::Struct("Pair".into())),
         ] {

@@ -257,6 +257,11 @@ fn column(
             cql_type::name(&found.typ)
         )
     })?;
+    if kind == Kind::Number && found.kind == ColumnKind::PartitionKey {
+        return Err(format!(
+            "column {name} of {shown} is a decimal and part of a key: Cassandra would take 1.5 and 1.50 for two keys"
+        ));
+    }
     scalar::check(schema, kind, of).map_err(|why| format!("column {name} of {shown}: {why}"))?;
     Ok(Column { name: quoted(name), kind })
 }

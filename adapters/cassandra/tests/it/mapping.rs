@@ -1,6 +1,8 @@
 //! Objects in tables of other applications, which continue to use them.
 
-use mingle_model::{Field, FieldType, Level, ObjectType, Ref, Schema, Time, Type, Value};
+use mingle_model::{
+    Date, Decimal, Field, FieldType, Level, ObjectType, Ref, Schema, Time, Type, Value,
+};
 use mingle_services::Engine;
 use mingle_store::{
     Address, Commit, Data, DataStore, OperationId, Read, Session, StoreSchema, Write,
@@ -22,6 +24,8 @@ const MARKS: u16 = 4;
 const POSTS: u16 = 5;
 const VISITS: u16 = 6;
 const SEEN: u16 = 7;
+const BORN: u16 = 8;
+const PAID: u16 = 9;
 
 fn schema() -> StoreSchema {
     let mut schema = Schema::default();
@@ -34,6 +38,8 @@ fn schema() -> StoreSchema {
         ("posts", FieldType::Log(Type::String)),
         ("visits", FieldType::Counter),
         ("seen", FieldType::Register(Type::Time)),
+        ("born", FieldType::Register(Type::Date)),
+        ("paid", FieldType::Register(Type::Decimal)),
     ];
     let field = |(name, field_type): (&str, FieldType)| Field {
         name: name.into(),
@@ -84,8 +90,7 @@ struct Legacy {
 impl Legacy {
     async fn new(url: &str) -> Self {
         let other = Other::at(url).await;
-        let users =
-            "id text PRIMARY KEY, full_name text, age int, mail text, seen timestamp, more text";
+        let users = "id text PRIMARY KEY, full_name text, age int, mail text, seen timestamp, born date, paid decimal, more text";
         let users = fresh_table(&other, users).await;
         let tags = fresh_table(&other, "id text, tag text, PRIMARY KEY (id, tag)").await;
         let marks =
@@ -163,6 +168,11 @@ async fn both_sides_see_what_the_other_writes() {
         Write::Assign(at("ana", AGE), Value::Int(8)),
         Write::Assign(at("ana", MAIL), Value::some(text("ana@example.com"))),
         Write::Assign(at("ana", SEEN), Value::Time(Time::from_millis(86_400_000))),
+        Write::Assign(at("ana", BORN), Value::Date(Date::from_days(-1))),
+        Write::Assign(
+            at("ana", PAID),
+            Value::Decimal(Decimal::new(-1_990, 2).expect("few digits")),
+        ),
         Write::Insert(at("ana", TAGS), text("new")),
         Write::Put(at("ana", MARKS), Value::Int(1), Value::from(1.5)),
         Write::Put(at("ana", MARKS), Value::Int(2), Value::from(2.5)),
@@ -173,6 +183,19 @@ async fn both_sides_see_what_the_other_writes() {
     write(&store, "dc1", writes).await.expect("it is written");
     let age = other.run(&format!("SELECT age FROM {users} WHERE id = 'ana'")).await;
     assert_eq!(age[0].columns, [Some(CqlValue::Int(8))]);
+    let born = other
+        .run(&format!("SELECT born FROM {users} WHERE born = '1969-12-31' ALLOW FILTERING"))
+        .await;
+    assert_eq!(born.len(), 1, "the day before 1970");
+    let born = Data::Register(Some(Value::Date(Date::from_days(-1))));
+    assert_eq!(read(Read::Register(at("ana", BORN))).await, born);
+    let paid =
+        other.run(&format!("SELECT paid FROM {users} WHERE paid = -19.9 ALLOW FILTERING")).await;
+    assert_eq!(paid.len(), 1, "equal numbers of other scales are equal");
+    let Data::Register(Some(paid)) = read(Read::Register(at("ana", PAID))).await else {
+        panic!("none")
+    };
+    assert_eq!(paid.to_string(), "-19.90");
     let found = legacy.texts(&format!("SELECT line FROM {posts} WHERE id = 'ana'")).await;
     assert_eq!(found, ["first", "second", "third"]);
     let found = legacy.texts(&format!("SELECT tag FROM {tags} WHERE id = 'ana'")).await;

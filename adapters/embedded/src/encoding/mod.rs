@@ -17,7 +17,7 @@ pub mod wire;
 mod tests {
     use std::sync::Arc;
 
-    use mingle_model::{Float, Ref, Time, Value};
+    use mingle_model::{Date, Decimal, Float, Ref, Time, Value};
     use proptest::prelude::*;
 
     use super::{order, value};
@@ -34,6 +34,11 @@ mod tests {
             "[\u{1}ab\u{ff}\u{10ffff}]{0,4}".prop_map(Value::from),
             bytes.prop_map(|bytes| Value::Bytes(bytes.into())),
             any::<i64>().prop_map(|micros| Value::Time(Time::from_micros(micros))),
+            any::<i32>().prop_map(|days| Value::Date(Date::from_days(days))),
+            (any::<i64>(), 0..39_u8, 0..20_u32).prop_map(|(digits, scale, zeros)| {
+                let coefficient = i128::from(digits) * 10_i128.pow(zeros) % 10_i128.pow(38);
+                Value::Decimal(Decimal::new(coefficient, scale).expect("at most 38 digits"))
+            }),
             Just(Value::NONE),
         ];
         leaf.prop_recursive(4, 16, 3, |inner| {

@@ -3,7 +3,7 @@
 //! For any two values `a` and `b`, the bytes of `a` compare to those of `b` as `a` to `b`, and
 //! neither is a prefix of the other unless they are equal, so parts can follow one another.
 
-use mingle_model::{Float, Ref, Time, Value};
+use mingle_model::{Date, Decimal, Float, Ref, Time, Value};
 
 const MORE: u8 = 1;
 const END: u8 = 0;
@@ -49,6 +49,14 @@ pub fn encode(value: &Value, key: &mut Vec<u8>) {
             key.push(9);
             encode_bytes(object.kind().as_bytes(), key);
             encode(object.key(), key);
+        }
+        Value::Date(value) => {
+            key.push(10);
+            key.extend((value.days().cast_unsigned() ^ (1 << 31)).to_be_bytes());
+        }
+        Value::Decimal(value) => {
+            key.push(11);
+            key.extend(value.ordered_bytes());
         }
     }
 }
@@ -111,6 +119,13 @@ pub fn decode(key: &mut &[u8]) -> Value {
             let kind = decode_text(key);
             Value::Ref(Ref::new(kind, decode(key)))
         }
+        10 => Value::Date(decode_date(key)),
+        11 => {
+            let (first, rest) = key.split_first_chunk().expect("a key that ends early is corrupt");
+            *key = rest;
+            let number = Decimal::from_ordered_bytes(*first);
+            Value::Decimal(number.expect("a decimal of other bytes is corrupt"))
+        }
         tag => panic!("a key part of unknown tag {tag} is corrupt"),
     }
 }
@@ -129,6 +144,12 @@ fn decode_u64(key: &mut &[u8]) -> u64 {
 
 fn decode_int(key: &mut &[u8]) -> i64 {
     (decode_u64(key) ^ (1 << 63)).cast_signed()
+}
+
+fn decode_date(key: &mut &[u8]) -> Date {
+    let (first, rest) = key.split_first_chunk().expect("a key that ends early is corrupt");
+    *key = rest;
+    Date::from_days((u32::from_be_bytes(*first) ^ (1 << 31)).cast_signed())
 }
 
 fn decode_float(key: &mut &[u8]) -> Float {

@@ -1,7 +1,7 @@
 //! Values as they stand in rows: a version byte, then the value, exact to the bit (a negative
 //! zero stays one).
 
-use mingle_model::{Float, Ref, Time, Value};
+use mingle_model::{Date, Decimal, Float, Ref, Time, Value};
 
 use super::wire::{Reader, Writer};
 use crate::limits::{ENCODED_BYTES_MAX, VALUE_DEPTH_MAX};
@@ -90,6 +90,15 @@ fn write(writer: &mut Writer, value: &Value) {
             writer.bytes(object.kind().as_bytes());
             write(writer, object.key());
         }
+        Value::Date(value) => {
+            writer.u8(11);
+            writer.u32(value.days().cast_unsigned());
+        }
+        Value::Decimal(value) => {
+            writer.u8(12);
+            writer.u8(value.scale());
+            writer.i128(value.coefficient());
+        }
     }
 }
 
@@ -130,6 +139,12 @@ fn read(reader: &mut Reader<'_>) -> Value {
         10 => {
             let kind = read_text(reader);
             Value::Ref(Ref::new(kind, read(reader)))
+        }
+        11 => Value::Date(Date::from_days(reader.u32().cast_signed())),
+        12 => {
+            let scale = reader.u8();
+            let number = Decimal::new(reader.i128(), scale);
+            Value::Decimal(number.expect("a decimal of too many digits is corrupt"))
         }
         tag => panic!("a value of unknown tag {tag} is corrupt"),
     }

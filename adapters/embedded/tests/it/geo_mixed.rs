@@ -13,8 +13,8 @@ use mingle_store::conformance::{self, Factory, Report};
 use mingle_store::test_world::join_all;
 use mingle_store::wrap::distance::Distance;
 use mingle_store::{
-    BoxFuture, Capabilities, Commit, Committed, Data, DataStore, Guard, Outcome, Read, RecordKey,
-    RecordKind, Session, StoreError, StoreSchema, TestWorld, Transaction, World, Write,
+    BoxFuture, Capabilities, Commit, Committed, Data, DataStore, Guard, OperationId, Outcome, Read,
+    RecordKey, RecordKind, Session, StoreError, StoreSchema, TestWorld, Transaction, World, Write,
 };
 use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig, GeoStore};
 use tempfile::TempDir;
@@ -215,6 +215,34 @@ fn guards_of_strong_transactions_hold_everywhere() {
     assert_eq!(CITIES.map(|city| balance(&world, &store, &of("look", city))), [1; 3]);
     // At least as much as two data centers that have not heard of each other.
     assert_eq!(at_once(&world, &store, "deposit", |_| adds(1)), 3);
+}
+
+/// An operation with an id counts once, whoever runs it: strong transactions that do not conflict with
+/// each other, or a strong and a causal one.
+#[test]
+fn an_operation_that_several_run_counts_once() {
+    let names = ["one", "other", "deposit"];
+    for round in 0..12 {
+        let world = TestWorld::new(round);
+        let geo = geo().with_conflicts([("one", "none"), ("other", "none")]);
+        let store = open(&world, &EmbeddedConfig::in_memory().with_geo(geo));
+        let id = TransactionId { origin: Origin(3), sequence: 1 };
+        let calls = (0..3).map(|number| {
+            let (store, world) = (&store, &world);
+            let session = of(names[(number + round as usize) % 3], CITIES[number]);
+            let operation = Some(OperationId { id, phase: 1 });
+            let call: BoxFuture<'_, ()> = Box::pin(async move {
+                world.sleep(Duration::from_millis(world.random() % 60)).await;
+                let done = commit(store, &session, Commit { operation, ..adds(5) }).await;
+                done.unwrap_or_else(|error| panic!("{session:?}: {error}"));
+            });
+            call
+        });
+        world.block_on(join_all(calls.collect()));
+        pass(&world, 2_000);
+        let found = CITIES.map(|city| balance(&world, &store, &of("look", city)));
+        assert_eq!(found, [5; 3], "round {round}");
+    }
 }
 
 /// The fence of a process that is taken for dead, and its strong transactions: one whose effects are

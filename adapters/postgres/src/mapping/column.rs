@@ -1,6 +1,6 @@
 //! Columns of existing tables: the values that fit, and their casts.
 
-use mingle_model::{Ref, Schema, Type, Value, json};
+use mingle_model::{Decimal, Ref, Schema, Type, Value, json};
 use mingle_store::{Refusal, Violation};
 
 use crate::layout::Layout;
@@ -15,6 +15,8 @@ pub(crate) struct Column {
     value_type: Type,
     /// True for an `option`: null is none.
     pub(crate) is_option: bool,
+    /// True if only the database can set its values.
+    is_read_only: bool,
     /// Its type in SQL, without length.
     sql_type: String,
     cast: Cast,
@@ -34,6 +36,10 @@ enum Cast {
     /// As a `timestamptz`; a `timestamp` is taken to be in UTC. The column keeps `digits`
     /// fractional digits of a second.
     Moment { is_zoned: bool, digits: u32 },
+    /// As a `date`.
+    Day,
+    /// As a `numeric`, of so many digits before the point and after it if the column has bounds.
+    Number { digits: Option<(i64, i64)> },
     /// As JSON.
     Json,
     /// A counter: as text.
@@ -66,6 +72,12 @@ pub(crate) struct Described {
     pub(crate) second_digits: u32,
 }
 
+/// Returns the digits of a `numeric`, all of them and those after the point, from the modifier of its type.
+pub(crate) fn digits_of(modifier: i64) -> (i64, i64) {
+    // The number after the point has eleven bits, and may be below 0.
+    ((modifier >> 16) & 0xffff, ((modifier & 0x7ff) ^ 0x400) - 0x400)
+}
+
 /// Returns the scalar that represents a type in a column: for a `ref` that of its key.
 fn scalar<'t>(schema: &'t Schema, value_type: &'t Type) -> &'t Type {
     match value_type {
@@ -89,18 +101,34 @@ impl Column {
         declared: &Type,
         what: &str,
     ) -> Result<Self, String> {
-        let is_option = matches!(declared, Type::Option(_));
         let misfit = |fits: &str| {
             Err(format!(
                 "column {} is {}, but {what} is of type {declared}, for which {fits} would fit",
                 found.name, found.shown
             ))
         };
-        if is_option && found.is_not_null {
-            return misfit("a column that may be null");
-        }
         if found.is_generated {
             return misfit("a column that is not GENERATED ALWAYS");
+        }
+        Self::of_register(schema, found, declared, what)
+    }
+
+    /// Creates a column of a register; a column that only the database can set is read, not written.
+    ///
+    /// # Errors
+    ///
+    /// The type found and the types that would fit.
+    pub(crate) fn of_register(
+        schema: &Schema,
+        found: &Described,
+        declared: &Type,
+        what: &str,
+    ) -> Result<Self, String> {
+        if matches!(declared, Type::Option(_)) && found.is_not_null {
+            return Err(format!(
+                "column {} is {}, but {what} is of type {declared}, for which a column that may be null would fit",
+                found.name, found.shown
+            ));
         }
         Self::of_key(schema, found, declared, what)
     }
@@ -152,6 +180,10 @@ impl Column {
                 },
                 _ => return misfit("timestamp with time zone"),
             },
+            Type::Decimal if base == "numeric" => Cast::Number { digits: found.digits },
+            Type::Decimal => return misfit("numeric"),
+            Type::Date if base == "date" => Cast::Day,
+            Type::Date => return misfit("date"),
             _ => match base {
                 "json" | "jsonb" => Cast::Json,
                 _ => return misfit("json or jsonb"),
@@ -161,6 +193,7 @@ impl Column {
             name: crate::name::quote(&found.name),
             value_type: value_type.clone(),
             is_option,
+            is_read_only: found.is_generated,
             sql_type: found.sql_type.clone(),
             cast,
         })
@@ -188,6 +221,7 @@ impl Column {
             name: crate::name::quote(&found.name),
             value_type: Type::Int,
             is_option: false,
+            is_read_only: false,
             sql_type: found.sql_type.clone(),
             cast: Cast::Sum,
         })
@@ -206,6 +240,8 @@ impl Column {
             Cast::Whole => format!("${number}::bigint::{sql_type}"),
             Cast::Text | Cast::Uuid | Cast::Json => format!("${number}::text::{sql_type}"),
             Cast::Sum => format!("${number}::text::numeric"),
+            Cast::Day => format!("${number}::date::{sql_type}"),
+            Cast::Number { .. } => format!("${number}::numeric::{sql_type}"),
             Cast::Moment { is_zoned: true, .. } => format!("${number}::timestamptz::{sql_type}"),
             Cast::Moment { .. } => {
                 format!("(${number}::timestamptz AT TIME ZONE 'UTC')::{sql_type}")
@@ -220,6 +256,8 @@ impl Column {
             Cast::Plain => name.clone(),
             Cast::Whole => format!("{name}::bigint"),
             Cast::Text | Cast::Uuid | Cast::Json | Cast::Sum => format!("{name}::text"),
+            Cast::Day => format!("{name}::date"),
+            Cast::Number { .. } => format!("{name}::numeric"),
             Cast::Moment { is_zoned: true, .. } => format!("{name}::timestamptz"),
             Cast::Moment { .. } => format!("({name}::timestamp AT TIME ZONE 'UTC')"),
         }
@@ -271,8 +309,31 @@ impl Column {
                 wire::moment_param(*time)
                     .map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
             }
+            (Cast::Number { digits: Some((all, after)) }, Value::Decimal(number))
+                if !holds(*number, all, after) =>
+            {
+                // The database would round the value, and the row would then hold another one.
+                Err(self.beyond(&format!("cannot hold {value}: it is numeric({all}, {after})")))
+            }
+            (Cast::Day, Value::Date(day)) => {
+                wire::day_param(*day).map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
+            }
             _ => wire::param(value).ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
         }
+    }
+
+    /// Returns the parameter for a value that a register is given.
+    ///
+    /// # Errors
+    ///
+    /// When the column cannot hold it, or only the database can set its values.
+    pub(crate) fn assigned(&self, layout: &Layout, value: &Value) -> Result<Param, Refusal> {
+        if self.is_read_only {
+            return Err(
+                self.beyond("can only be read: the database sets its values (GENERATED ALWAYS)")
+            );
+        }
+        self.param(layout, value)
     }
 
     /// Returns the refusal of a value that the column cannot hold.
@@ -306,6 +367,18 @@ impl Column {
                 let time = time.map_err(|found| format!("column {} holds {found}", self.name))?;
                 of_scalar(&layout.schema, &self.value_type, Value::Time(time)).ok_or_else(misfit)?
             }
+            Cast::Number { .. } => {
+                let number = crate::numeric::decode(raw);
+                let number =
+                    number.map_err(|found| format!("column {} holds {found}", self.name))?;
+                of_scalar(&layout.schema, &self.value_type, Value::Decimal(number))
+                    .ok_or_else(misfit)?
+            }
+            Cast::Day => {
+                let day = wire::day(raw);
+                let day = day.map_err(|found| format!("column {} holds {found}", self.name))?;
+                of_scalar(&layout.schema, &self.value_type, Value::Date(day)).ok_or_else(misfit)?
+            }
             _ => scalar_value(&layout.schema, &self.value_type, raw).ok_or_else(misfit)?,
         };
         Ok(Some(if self.is_option { Value::some(value) } else { value }))
@@ -321,6 +394,22 @@ fn of_scalar(schema: &Schema, value_type: &Type, value: Value) -> Option<Value> 
     let Type::Ref(kind) = value_type else { return Some(value) };
     let key = of_scalar(schema, &schema.objects.get(kind)?.key_type, value)?;
     Some(Value::Ref(Ref::new(kind.clone(), key)))
+}
+
+/// True if a `numeric` of `all` digits, of which `after` stand after the point, holds a number exactly. If `after` is
+/// below 0, it holds multiples of a power of ten.
+fn holds(number: Decimal, all: i64, after: i64) -> bool {
+    let number = number.canonical();
+    if number.is_zero() {
+        return true;
+    }
+    let mut digits = number.coefficient().unsigned_abs().to_string();
+    let zeros = digits.len() - digits.trim_end_matches('0').len();
+    digits.truncate(digits.len() - zeros);
+    // The place of the last digit that is not 0, counted from the point to the right, and the one of the first.
+    let last = i64::from(number.scale()) - zeros as i64;
+    let first = last - digits.len() as i64 + 1;
+    last <= after && after - first < all
 }
 
 /// True if the text is a UUID as PostgreSQL writes it: another form would name the same row.
@@ -364,11 +453,37 @@ mod tests {
             ("numeric", Type::Int, "bigint"),
             ("character", Type::String, "character varying"),
             ("date", Type::Time, "timestamp with time zone"),
+            ("timestamp with time zone", Type::Date, "date"),
             ("integer", Type::Option(Type::Int.into()), "may be null"),
         ] {
             let error = check(base, &declared).unwrap_err();
             assert!(error.contains("column c is"), "{error}");
             assert!(error.contains(base) && error.contains(fits), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_column_holds_what_it_need_not_round() {
+        let number = |text| Decimal::parse(text).expect("a decimal");
+        for (text, all, after, expected) in [
+            ("99.99", 4, 2, true),
+            ("99.990", 4, 2, true),
+            ("100", 4, 2, false),
+            ("0.001", 4, 2, false),
+            ("0.00", 4, 2, true),
+            ("-99.99", 4, 2, true),
+            ("1200", 2, -2, true),
+            ("9900", 2, -2, true),
+            ("10000", 2, -2, false),
+            ("1250", 3, -2, false),
+            ("0.00012", 2, 5, true),
+            ("0.00123", 2, 5, false),
+        ] {
+            assert_eq!(
+                holds(number(text), all, after),
+                expected,
+                "{text} in numeric({all}, {after})"
+            );
         }
     }
 

@@ -120,11 +120,15 @@ async fn check(
         let needs_something = described.is_not_null && !described.has_default;
         let (column, fill) = match &field.field_type {
             FieldType::Register(inner) => {
-                (Column::new(schema, described, inner, &what)?, field.default.clone())
+                (Column::of_register(schema, described, inner, &what)?, field.default.clone())
             }
             _ => (Column::counter(described, &what)?, Value::Int(0)),
         };
-        let fill = needs_something.then_some(fill);
+        if described.is_generated {
+            let why = format!("GENERATED ALWAYS column {} of {}", described.name, table.name);
+            constraints.read_only.insert(field.name.clone(), why);
+        }
+        let fill = (needs_something && !described.is_generated).then_some(fill);
         fields.push(MappedField::Column { column, fill });
     }
     constraints.writes.extend(table.demands(&used).into_iter().chain(table.bounds(&used)));
@@ -343,7 +347,7 @@ impl Table {
             is_not_null: row.get(5),
             has_default: row.get(6),
             is_generated: row.get(7),
-            digits: row.get::<_, Option<i64>>(8).map(|bits| ((bits >> 16) & 0xffff, bits & 0x7ff)),
+            digits: row.get::<_, Option<i64>>(8).map(super::column::digits_of),
             second_digits: row.get::<_, Option<i32>>(9).map_or(6, i32::unsigned_abs),
         });
         let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;
@@ -357,7 +361,7 @@ impl Table {
             name: quoted,
             columns: columns.collect(),
             unique: unique.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect(),
-            constraints: MayRefuse { writes: that(1), deletions: that(2) },
+            constraints: MayRefuse { writes: that(1), deletions: that(2), ..MayRefuse::default() },
             triggers: rest.get(0),
             children: rest.get(1),
             has_row_security: rest.get(2),

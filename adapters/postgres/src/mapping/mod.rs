@@ -56,17 +56,20 @@ pub struct MayRefuse {
     pub writes: BTreeSet<String>,
     /// Obstacles to its deletion.
     pub deletions: BTreeSet<String>,
+    /// Fields that can only be read, as the database alone sets their columns, with the reason.
+    pub read_only: BTreeMap<Name, String>,
 }
 
 impl MayRefuse {
     /// True if nothing can refuse a change.
     pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.deletions.is_empty()
+        self.writes.is_empty() && self.deletions.is_empty() && self.read_only.is_empty()
     }
 
     fn add(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.deletions.extend(other.deletions);
+        self.read_only.extend(other.read_only);
     }
 }
 
@@ -75,7 +78,7 @@ pub(crate) mod inspect;
 pub(crate) mod read;
 pub(crate) mod write;
 
-use mingle_model::Value;
+use mingle_model::{Name, Value};
 use mingle_store::Refusal;
 use serde::{Deserialize, Deserializer};
 

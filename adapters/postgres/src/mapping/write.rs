@@ -71,7 +71,7 @@ impl Gathered {
                     {
                         continue;
                     }
-                    let param = column.param(layout, value);
+                    let param = column.assigned(layout, value);
                     let table = || crate::name::unquoted(&mapped.rows.table);
                     let param = param.map_err(|why| why.of_table(&table()))?;
                     assigned.insert(address.field, param);

@@ -3,7 +3,10 @@
 mod changed;
 mod conformance;
 mod crash;
+mod dates;
+mod decimals;
 mod engine;
+mod generated;
 mod guards;
 mod histories;
 mod hostile;

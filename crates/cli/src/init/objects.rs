@@ -60,6 +60,8 @@ pub struct Field {
     pub column: String,
     /// Its type, `option` included.
     pub declared: String,
+    /// True if only the database can set it.
+    pub is_read_only: bool,
 }
 
 /// A set or map, in a table of its own.
@@ -249,6 +251,7 @@ fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
                     name: taken.take(identifier(column_name, "column")),
                     column: column_name.clone(),
                     declared: if is_option { format!("option<{declared}>") } else { declared },
+                    is_read_only: column.is_read_only,
                 };
                 if is_key { parts.push(field) } else { fields.push(field) }
             }

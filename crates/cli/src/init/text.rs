@@ -52,7 +52,10 @@ fn declaration(store: &str, object: &Object) -> String {
     write!(text, "\n/// A row of {table}.\nobject {name} in {store} {{\n")
         .expect("a string takes all");
     writeln!(text, "    key {}: {};", key.name, key.declared).expect("a string takes all");
-    for Field { name, declared, .. } in &object.fields {
+    for Field { name, declared, is_read_only, .. } in &object.fields {
+        if *is_read_only {
+            text += "    // Can only be read: the database sets it.\n";
+        }
         writeln!(text, "    {name}: {declared};").expect("a string takes all");
     }
     for Collection { name, declared, remark, .. } in &object.collections {

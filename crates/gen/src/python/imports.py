@@ -15,5 +15,6 @@ import time
 import urllib.parse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import date as _Date, datetime, timedelta, timezone
+from decimal import Decimal as _Decimal
 from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar, overload

@@ -13,6 +13,9 @@
 //!
 //! - A `time` is a `datetime` with a time zone. A time outside the range of `datetime` is an
 //!   `ExactTime`, a datetime that keeps the exact value.
+//! - A `date` is a `date`, imported as `_Date`, since many fields are called `date`. A day outside the range of
+//!   `date` is an `ExactDate`, which keeps the text.
+//! - A `decimal` is a `Decimal`, imported as `_Decimal`.
 //! - Handles and structs are frozen, so they can be keys of dictionaries.
 //! - All names that are not for the caller begin with an underscore.
 

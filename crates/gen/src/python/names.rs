@@ -88,7 +88,7 @@ fn declared() -> Vec<&'static str> {
     let mut names = vec!["Client", "Store"];
     for line in super::IMPORTS.lines() {
         if let Some((_, imported)) = line.split_once(" import ") {
-            names.extend(imported.split(", "));
+            names.extend(imported.split(", ").map(super::package::bound));
         } else if let Some(module) = line.strip_prefix("import ") {
             names.extend(module.split(end).next());
         }

@@ -55,13 +55,19 @@ pub(super) fn imports(code: &str) -> String {
     )
 }
 
+/// Returns the name that a part of an import binds: the last word of `date as _Date`.
+pub(super) fn bound(imported: &str) -> &str {
+    imported.rsplit(' ').next().unwrap_or(imported)
+}
+
 /// Returns an import of the language's library, without unused names.
 fn library(line: &str, used: &BTreeSet<&str>) -> Option<String> {
     if line.is_empty() || line.starts_with("from __future__") {
         return Some(line.to_owned());
     }
     if let Some((from, names)) = line.split_once(" import ") {
-        let names: Vec<&str> = names.split(", ").filter(|name| used.contains(name)).collect();
+        let names: Vec<&str> =
+            names.split(", ").filter(|name| used.contains(bound(name))).collect();
         return (!names.is_empty()).then(|| format!("{from} import {}", names.join(", ")));
     }
     let module = line.strip_prefix("import ")?;

@@ -130,6 +130,29 @@ class ExactTime(datetime):
         return f"ExactTime.at({self.epoch_microseconds})"
 
 
+class ExactDate(_Date):
+    """A day beyond what a date can hold. As a date it stands at the end of those."""
+
+    #: Year, month and day, with a sign before the year; this is what is sent.
+    text: str
+
+    @classmethod
+    def at(cls, text: str) -> ExactDate:
+        end = _Date.max if text.startswith("+") else _Date.min
+        far = cls(end.year, end.month, end.day)
+        far.text = text
+        return far
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExactDate) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"ExactDate.at({self.text!r})"
+
+
 class MingleError(Exception):
     """Why there is no result."""
 
@@ -704,6 +727,72 @@ def _time_from_json(found: Any, path: str) -> datetime:
         return ExactTime.at(microseconds)
 
 
+#: Years of more than four digits, and those before 0001, are beyond a date.
+_FAR_DAY = re.compile(r"(0000|-(?!0000)[0-9]{4}|[+-][1-9][0-9]{4,6})-([0-9]{2}-[0-9]{2})")
+
+
+def _is_far_day(text: str) -> bool:
+    matched = _FAR_DAY.fullmatch(text)
+    if matched is None:
+        return False
+    # The calendar repeats after 400 years.
+    try:
+        _Date.fromisoformat(f"{2000 + int(matched.group(1)) % 400}-{matched.group(2)}")
+    except ValueError:
+        return False
+    return True
+
+
+def _date_to_json(value: _Date) -> str:
+    if isinstance(value, ExactDate):
+        if not _is_far_day(value.text):
+            raise ValueError(f"expected a day beyond the years 0001 to 9999, found {value!r}")
+        return value.text
+    # A datetime is a date, too, but its day depends on the time zone.
+    if not isinstance(value, _Date) or isinstance(value, datetime):
+        return _refuse("a date", value)
+    return value.isoformat()
+
+
+def _date_from_json(found: Any, path: str) -> _Date:
+    text = _text(found, path)
+    if _is_far_day(text):
+        return ExactDate.at(text)
+    try:
+        day = _Date.fromisoformat(text)
+    except ValueError:
+        return _expected("a date", found, path)
+    # Newer versions of Python read other forms, too.
+    return day if day.isoformat() == text else _expected("a date", found, path)
+
+
+_NUMBER = re.compile(r"-?([0-9]+)(?:\.([0-9]+))?")
+
+
+def _is_decimal(text: str) -> bool:
+    """True for at most 38 digits, without zeros at either end."""
+    matched = _NUMBER.fullmatch(text)
+    if matched is None:
+        return False
+    whole, part = matched.group(1).lstrip("0"), (matched.group(2) or "").rstrip("0")
+    return len(whole) + len(part) <= 38
+
+
+def _decimal_to_json(value: _Decimal) -> str:
+    if not isinstance(value, _Decimal):
+        return _refuse("a Decimal", value)
+    # Numbers of very many digits are not written out.
+    text = format(value, "f") if value.is_finite() and abs(value.adjusted()) < 100 else ""
+    if not _is_decimal(text):
+        raise ValueError(f"expected a decimal of at most 38 digits, found {value!r}")
+    return text
+
+
+def _decimal_from_json(found: Any, path: str) -> _Decimal:
+    text = _text(found, path)
+    return _Decimal(text) if _is_decimal(text) else _expected("a decimal", found, path)
+
+
 def _bool_from_json(found: Any, path: str) -> bool:
     return found if isinstance(found, bool) else _expected("a bool", found, path)
 
@@ -720,6 +809,8 @@ _float: _Codec[float, float] = _Codec(_float_to_json, _float_from_json)
 _str: _Codec[str, str] = _Codec(_exactly(str, "a str"), _text)
 _bytes: _Codec[bytes, bytes] = _Codec(_bytes_to_json, _bytes_from_json)
 _time: _Codec[datetime, datetime] = _Codec(_time_to_json, _time_from_json)
+_date: _Codec[_Date, _Date] = _Codec(_date_to_json, _date_from_json)
+_decimal: _Codec[_Decimal, _Decimal] = _Codec(_decimal_to_json, _decimal_from_json)
 _none: _Codec[None, None] = _Codec(lambda value: None, lambda found, path: None)
 
 

@@ -15,6 +15,8 @@ impl Context<'_> {
             Type::String => "str".to_owned(),
             Type::Bytes => "bytes".to_owned(),
             Type::Time => "datetime".to_owned(),
+            Type::Date => "_Date".to_owned(),
+            Type::Decimal => "_Decimal".to_owned(),
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => optional(inner, &self.received(inner)),
             Type::List(inner) => format!("list[{}]", self.received(inner)),
@@ -40,6 +42,8 @@ impl Context<'_> {
             Type::String => "_str".to_owned(),
             Type::Bytes => "_bytes".to_owned(),
             Type::Time => "_time".to_owned(),
+            Type::Date => "_date".to_owned(),
+            Type::Decimal => "_decimal".to_owned(),
             Type::Struct(name) | Type::Ref(name) => format!("{CODEC}{}", self.types.of(name)),
             Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
                 format!("_option(_some({}))", self.codec(inner))

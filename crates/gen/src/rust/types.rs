@@ -24,6 +24,8 @@ impl Context<'_> {
             Type::String => quote!(::std::string::String),
             Type::Bytes => quote!(::std::vec::Vec<u8>),
             Type::Time => quote!(::mingle::typed::Time),
+            Type::Date => quote!(::mingle::typed::Date),
+            Type::Decimal => quote!(::mingle::typed::Decimal),
             Type::Struct(name) => {
                 let ident = self.types.ident(name);
                 if boxed.contains(name) {
@@ -76,9 +78,13 @@ impl Context<'_> {
                 let inner = self.borrowed(inner);
                 quote!(::std::option::Option<#inner>)
             }
-            Type::Bool | Type::Int | Type::Float | Type::Time | Type::Rushed(_) => {
-                self.owned(value_type)
-            }
+            Type::Bool
+            | Type::Int
+            | Type::Float
+            | Type::Time
+            | Type::Date
+            | Type::Decimal
+            | Type::Rushed(_) => self.owned(value_type),
         }
     }
 

@@ -7,9 +7,11 @@ use super::names::Names;
 use super::{Context, doc};
 
 /// The runtime's declarations that not every program uses.
-const IN_USE: [&str; 17] = [
+const IN_USE: [&str; 19] = [
     "$bool",
     "$bytes",
+    "$day",
+    "$decimal",
     "$float",
     "$int",
     "$key",

@@ -726,6 +726,50 @@ const $time: $Codec<Date> = {
   },
 };
 
+/** The days of a month in the Gregorian calendar, whose years repeat after 400. */
+function $daysIn(year: number, month: number): number {
+  return new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate();
+}
+
+/** Years of more than four digits, and those before 0000, have a sign. */
+function $isDay(text: string): boolean {
+  const [, year, month, day] = /^(\d{4}|\+[1-9]\d{4,6}|-(?!0000)\d{4}|-[1-9]\d{4,6})-(\d\d)-(\d\d)$/.exec(text) ?? [];
+  const [y, m, d] = [Number(year), Number(month), Number(day)];
+  return m >= 1 && m <= 12 && d >= 1 && d <= $daysIn(y, m);
+}
+
+const $day: $Codec<string> = {
+  encode: (value) => {
+    if (typeof value !== "string") return $refuse("a string", value);
+    if (!$isDay(value)) throw new RangeError(`expected a date such as 2026-01-31, found ${value}`);
+    return value;
+  },
+  decode: (json, path) => {
+    const text = $string.decode(json, path);
+    return $isDay(text) ? text : $expected("a date", json, path);
+  },
+};
+
+/** At most 38 digits, without zeros at either end. */
+function $isDecimal(text: string): boolean {
+  const [, whole, part] = /^-?(\d+)(?:\.(\d+))?$/.exec(text) ?? [];
+  if (whole === undefined) return false;
+  const digits = whole.replace(/^0+/, "") + (part ?? "").replace(/0+$/, "");
+  return digits.length <= 38 && (part ?? "").replace(/0+$/, "").length <= 38;
+}
+
+const $decimal: $Codec<string> = {
+  encode: (value) => {
+    if (typeof value !== "string") return $refuse("a string", value);
+    if (!$isDecimal(value)) throw new RangeError(`expected a decimal such as -19.90, found ${value}`);
+    return value;
+  },
+  decode: (json, path) => {
+    const text = $string.decode(json, path);
+    return $isDecimal(text) ? text : $expected("a decimal", json, path);
+  },
+};
+
 function $option<T, In>(inner: $Codec<T, In>): $Codec<T | null, In | null | undefined> {
   return {
     encode: (value) => (value === null || value === undefined ? null : inner.encode(value)),

@@ -16,6 +16,7 @@ impl Context<'_> {
             Type::String => "string".to_owned(),
             Type::Bytes => "Uint8Array".to_owned(),
             Type::Time => "Date".to_owned(),
+            Type::Date | Type::Decimal => "string".to_owned(),
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => optional(inner, &self.received(inner)),
             Type::List(inner) => list(&self.received(inner)),
@@ -63,6 +64,8 @@ impl Context<'_> {
             Type::String => "$string".to_owned(),
             Type::Bytes => "$bytes".to_owned(),
             Type::Time => "$time".to_owned(),
+            Type::Date => "$day".to_owned(),
+            Type::Decimal => "$decimal".to_owned(),
             Type::Struct(name) | Type::Ref(name) => format!("$${}", self.types.of(name)),
             Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
                 format!("$option($some({}))", self.codec(inner))

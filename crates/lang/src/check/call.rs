@@ -17,12 +17,15 @@ use crate::ops::Op;
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
 
-pub(super) const BUILTINS: [&str; 11] = [
+pub(super) const BUILTINS: [&str; 14] = [
     "now",
     "unique",
     "string",
     "int",
     "float",
+    "date",
+    "time",
+    "decimal",
     "min",
     "max",
     "abs",
@@ -147,7 +150,7 @@ impl Checker<'_> {
     ) -> Option<Expr> {
         let expected = match &*name.name {
             "now" | "unique" => 0,
-            "string" | "int" | "float" | "abs" => 1,
+            "string" | "int" | "float" | "date" | "time" | "decimal" | "abs" => 1,
             _ => 2,
         };
         if args.len() != expected {
@@ -193,36 +196,7 @@ impl Checker<'_> {
                 };
                 (ExprKind::Local(op, vec![left?, right?]), option(Type::Int))
             }
-            (convert, args) => {
-                let arg = self.value(body, &args[0])?;
-                let (op, value_type) = match (convert, &arg.value_type) {
-                    (
-                        "string",
-                        Type::Bool | Type::Int | Type::Float | Type::String | Type::Time,
-                    ) => (Op::ToString, Type::String),
-                    ("int", Type::Int) | ("float", Type::Float) => return Some(arg),
-                    ("int", Type::Float) => (Op::IntFromFloat, Type::Int),
-                    ("int", Type::Time) => (Op::IntFromTime, Type::Int),
-                    ("int", Type::String) => (Op::IntFromString, option(Type::Int)),
-                    ("float", Type::Int) => (Op::FloatFromInt, Type::Float),
-                    ("float", Type::String) => (Op::FloatFromString, option(Type::Float)),
-                    ("abs", Type::Int) => (Op::AbsInt, Type::Int),
-                    ("abs", Type::Float) => (Op::AbsFloat, Type::Float),
-                    (convert, found) => {
-                        let to = BUILTINS
-                            .iter()
-                            .find(|known| **known == convert)
-                            .copied()
-                            .unwrap_or("convert");
-                        self.diagnostics.push(m0204::render(
-                            Unfit::Convert { to, found: found.to_string() },
-                            args[0].span,
-                        ));
-                        return None;
-                    }
-                };
-                (ExprKind::Local(op, vec![arg]), value_type)
-            }
+            (convert, args) => return self.convert(body, span, convert, &args[0]),
         };
         Some(Expr { kind, value_type, span })
     }
@@ -331,6 +305,10 @@ impl Checker<'_> {
             (Type::Int, "checked_mul") => {
                 (Op::CheckedMultiply, vec![Type::Int], option(&Type::Int))
             }
+            (Type::Decimal, "divide") => {
+                (Op::DivideDecimal, vec![Type::Decimal, Type::Int], option(&Type::Decimal))
+            }
+            (Type::Decimal, "round") => (Op::RoundDecimal, vec![Type::Int], Type::Decimal),
             _ => {
                 return self.no_method(body, &Typed::Value(found), name, args);
             }

@@ -168,9 +168,10 @@ impl Checker<'_> {
                 let op = match inner.value_type {
                     Type::Int => Op::NegateInt,
                     Type::Float => Op::NegateFloat,
+                    Type::Decimal => Op::NegateDecimal,
                     other => {
                         let mismatch = Mismatch::Types {
-                            expected: "int` or `float".into(),
+                            expected: "int`, `float` or `decimal".into(),
                             found: other.to_string(),
                         };
                         return self.mismatch(mismatch, span);

@@ -98,7 +98,13 @@ impl Checker<'_> {
     ) -> bool {
         let (before, after) = match (&receiver.value_type, &*name.name) {
             (
-                Type::Int | Type::Float | Type::Bool | Type::Time | Type::String,
+                Type::Int
+                | Type::Float
+                | Type::Bool
+                | Type::Time
+                | Type::Date
+                | Type::Decimal
+                | Type::String,
                 "to_string" | "toString" | "str" | "String",
             ) => ("string(", ")"),
             (Type::Option(_), "is_none" | "isNone" | "is_empty" | "isEmpty") => ("!", ".is_some()"),

@@ -7,6 +7,7 @@ use mingle_model::{Field, FieldType, Name, ObjectType, Schema, StructType, Type,
 
 use super::call::is_builtin;
 use super::cycles::Cycles;
+use super::types::{key_parts, unfit_key};
 use super::{Checker, Named};
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0204::{self, Unfit};
@@ -15,9 +16,9 @@ use crate::hir::{FunctionId, Object, ObjectId, Operation, Policies, Store, Store
 use crate::syntax::ast::{self, ItemKind};
 use crate::syntax::{Span, ast::Ident};
 
-const BUILTIN_TYPES: [&str; 13] = [
-    "bool", "int", "float", "string", "bytes", "time", "ref", "option", "list", "counter", "set",
-    "map", "log",
+const BUILTIN_TYPES: [&str; 15] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
+    "counter", "set", "map", "log",
 ];
 
 /// The maximum number of fields of an object or struct, and of operations of a store.
@@ -465,34 +466,4 @@ fn edges(names: &[Name], leads_to: impl Fn(&Name) -> Vec<Name>) -> Vec<Vec<usize
     let places: HashMap<&Name, usize> = names.iter().zip(0..).collect();
     let targets = |name| leads_to(name).iter().filter_map(|to| places.get(to).copied()).collect();
     names.iter().map(targets).collect()
-}
-
-/// Returns the types that make up a key: the types of a struct's fields, or the type itself.
-fn key_parts<'s>(schema: &'s Schema, key_type: &'s Type) -> Vec<&'s Type> {
-    match key_type {
-        Type::Struct(name) => schema.structs.get(name).map_or_else(Vec::new, |declared| {
-            declared.fields.iter().map(|(_, field_type)| field_type).collect()
-        }),
-        single => vec![single],
-    }
-}
-
-/// Returns why a type cannot be a key; none if it can.
-fn unfit_key(schema: &Schema, found: &Type) -> Option<Mismatch> {
-    let fits = |part: &Type| {
-        matches!(
-            part,
-            Type::String | Type::Int | Type::Bool | Type::Bytes | Type::Time | Type::Ref(_)
-        )
-    };
-    let Type::Struct(name) = found else {
-        return (!fits(found)).then(|| Mismatch::Key { found: found.to_string() });
-    };
-    let declared = schema.structs.get(name)?;
-    let (field, part) = declared.fields.iter().find(|(_, part)| !fits(part))?;
-    Some(Mismatch::KeyPart {
-        name: name.to_string(),
-        field: field.to_string(),
-        found: part.to_string(),
-    })
 }

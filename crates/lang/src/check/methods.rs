@@ -21,6 +21,7 @@ pub(crate) fn operations(on: &Typed) -> &'static [&'static str] {
         Typed::Value(Type::Option(_)) => &["is_some"],
         Typed::Value(Type::Ref(_)) => &["exists", "delete"],
         Typed::Value(Type::Bytes) => &["size"],
+        Typed::Value(Type::Decimal) => &["divide", "round"],
         Typed::Collection(FieldType::Counter) => &["add", "value"],
         Typed::Bounded(_) => &["take", "give", "value"],
         Typed::Collection(FieldType::Set(_)) => {

@@ -7,6 +7,7 @@ mod bodies;
 mod bounded;
 mod call;
 mod constant;
+mod convert;
 mod create;
 mod cycles;
 mod expr;

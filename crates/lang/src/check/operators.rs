@@ -173,7 +173,16 @@ impl Checker<'_> {
     }
 
     pub(super) fn ordered(&mut self, found: &Type, span: Span) -> Option<()> {
-        if matches!(found, Type::Int | Type::Float | Type::String | Type::Bytes | Type::Time) {
+        if matches!(
+            found,
+            Type::Int
+                | Type::Float
+                | Type::String
+                | Type::Bytes
+                | Type::Time
+                | Type::Date
+                | Type::Decimal
+        ) {
             return Some(());
         }
         self.diagnostics.push(m0204::render(Unfit::Order { found: found.to_string() }, span));
@@ -198,6 +207,16 @@ impl Checker<'_> {
             (BinaryOp::Add, Type::Time, Type::Int) => (Op::AddTime, Type::Time),
             (BinaryOp::Subtract, Type::Time, Type::Int) => (Op::SubtractMs, Type::Time),
             (BinaryOp::Subtract, Type::Time, Type::Time) => (Op::SubtractTime, Type::Int),
+            (BinaryOp::Add, Type::Decimal, Type::Decimal) => (Op::AddDecimal, Type::Decimal),
+            (BinaryOp::Subtract, Type::Decimal, Type::Decimal) => {
+                (Op::SubtractDecimal, Type::Decimal)
+            }
+            (BinaryOp::Multiply, Type::Decimal, Type::Decimal) => {
+                (Op::MultiplyDecimal, Type::Decimal)
+            }
+            (BinaryOp::Add, Type::Date, Type::Int) => (Op::AddDate, Type::Date),
+            (BinaryOp::Subtract, Type::Date, Type::Int) => (Op::SubtractDays, Type::Date),
+            (BinaryOp::Subtract, Type::Date, Type::Date) => (Op::SubtractDate, Type::Int),
             (BinaryOp::Add, Type::List(a), Type::List(b)) if a == b => {
                 (Op::ConcatList, left.clone())
             }
@@ -220,7 +239,7 @@ fn unfit_operands(op: BinaryOp, left: &Expr, right: &Expr) -> Mismatch {
 
 /// True if `string(…)` takes a value of this type.
 fn is_shown(found: &Type) -> bool {
-    matches!(found, Type::Int | Type::Float | Type::Bool | Type::Time)
+    matches!(found, Type::Int | Type::Float | Type::Bool | Type::Time | Type::Date | Type::Decimal)
 }
 
 /// True if a divisor is a literal other than 0.
@@ -244,7 +263,7 @@ pub(super) fn tells_nothing(expr: &ast::Expr) -> bool {
 }
 
 /// Returns the expression inside any parentheses.
-fn strip(expr: &ast::Expr) -> &ast::ExprKind {
+pub(super) fn strip(expr: &ast::Expr) -> &ast::ExprKind {
     let mut kind = &expr.kind;
     while let ast::ExprKind::Paren(inner) = kind {
         kind = &inner.kind;

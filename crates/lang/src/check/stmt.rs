@@ -227,7 +227,10 @@ impl Checker<'_> {
             AssignOp::Add => ast::BinaryOp::Add,
             AssignOp::Subtract => ast::BinaryOp::Subtract,
         };
-        let expected = if *place_type == Type::Time { Type::Int } else { place_type.clone() };
+        let expected = match place_type {
+            Type::Time | Type::Date => Type::Int,
+            other => other.clone(),
+        };
         let value = self.value_of(body, value, &expected)?;
         let Some((op, result)) = Self::arithmetic(operator, place_type, &value.value_type) else {
             let operator = if op == AssignOp::Add { "+=" } else { "-=" };

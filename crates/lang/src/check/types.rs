@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{FieldType, Name, Type};
+use mingle_model::{FieldType, Name, Schema, Type};
 
 use super::{Checker, Named};
 use crate::diagnostic::m0201::{self, Mismatch};
@@ -13,9 +13,9 @@ use crate::syntax::Span;
 use crate::syntax::ast::{Ident, TypeExpr, TypeKind};
 
 /// The types of values and fields, as a message lists them.
-const TYPES: [&str; 12] = [
-    "bool", "int", "float", "string", "bytes", "time", "ref", "option", "list", "counter", "set",
-    "map",
+const TYPES: [&str; 14] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
+    "counter", "set", "map",
 ];
 
 impl Checker<'_> {
@@ -55,6 +55,8 @@ impl Checker<'_> {
             "string" => Type::String,
             "bytes" => Type::Bytes,
             "time" => Type::Time,
+            "date" => Type::Date,
+            "decimal" => Type::Decimal,
             _ => match self.names.get(name) {
                 Some((Named::Struct, declared)) => {
                     let declared = *declared;
@@ -69,7 +71,10 @@ impl Checker<'_> {
                     return None;
                 }
                 _ => {
-                    let builtin = ["bool", "int", "float", "string", "bytes", "time", "counter"];
+                    let builtin = [
+                        "bool", "int", "float", "string", "bytes", "time", "date", "decimal",
+                        "counter",
+                    ];
                     let structs =
                         self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Struct));
                     let near = self
@@ -127,4 +132,41 @@ impl Checker<'_> {
             _ => None,
         }
     }
+}
+
+/// Returns the types that make up a key: the types of a struct's fields, or the type itself.
+pub(super) fn key_parts<'s>(schema: &'s Schema, key_type: &'s Type) -> Vec<&'s Type> {
+    match key_type {
+        Type::Struct(name) => schema.structs.get(name).map_or_else(Vec::new, |declared| {
+            declared.fields.iter().map(|(_, field_type)| field_type).collect()
+        }),
+        single => vec![single],
+    }
+}
+
+/// Returns why a type cannot be a key; none if it can.
+pub(super) fn unfit_key(schema: &Schema, found: &Type) -> Option<Mismatch> {
+    let fits = |part: &Type| {
+        matches!(
+            part,
+            Type::String
+                | Type::Int
+                | Type::Bool
+                | Type::Bytes
+                | Type::Time
+                | Type::Date
+                | Type::Decimal
+                | Type::Ref(_)
+        )
+    };
+    let Type::Struct(name) = found else {
+        return (!fits(found)).then(|| Mismatch::Key { found: found.to_string() });
+    };
+    let declared = schema.structs.get(name)?;
+    let (field, part) = declared.fields.iter().find(|(_, part)| !fits(part))?;
+    Some(Mismatch::KeyPart {
+        name: name.to_string(),
+        field: field.to_string(),
+        found: part.to_string(),
+    })
 }

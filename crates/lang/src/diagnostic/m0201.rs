@@ -43,6 +43,8 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
                     let edits = text.map(|span| Edit { span, text: "string({text})".into() });
                     plain.with_help("`string(…)` makes it a string", edits.into_iter().collect())
                 }
+                ("decimal", "decimal") => plain.with_note("`a.divide(b, digits)` gives a quotient with so many digits after the point"),
+                ("decimal", "int") | ("int", "decimal") => plain.with_note("`decimal(…)` and `int(…)` convert"),
                 ("int", "float") | ("float", "int") => plain.with_note("`float(…)` and `int(…)` convert"),
                 _ => plain,
             }
@@ -52,10 +54,10 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
             "write the type of the variable: `let x: … =`".into(),
         ),
         Mismatch::NoValue { what } => new(format!("expected a value, but {what} gives none"), "no value".into()),
-        Mismatch::Key { found } => new(format!("`{found}` cannot be a key"), "expected `string`, `int`, `bool`, `bytes`, `time`, a `ref`, or a struct of these".into()),
+        Mismatch::Key { found } => new(format!("`{found}` cannot be a key"), "expected `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal`, a `ref`, or a struct of these".into()),
         Mismatch::KeyPart { name, field, found } => new(
             format!("`{name}` cannot be a key: its field `{field}` is of type `{found}`"),
-            "expected a struct of `string`, `int`, `bool`, `bytes`, `time` and `ref` fields".into(),
+            "expected a struct of `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal` and `ref` fields".into(),
         ),
         Mismatch::KeyCycle { object } => new(format!("the key of `{object}` leads back to itself"), "a key cannot hold a ref whose key holds it".into()),
         Mismatch::Recursive { name } => new(format!("`{name}` contains itself"), "expected `option<…>` or `list<…>` around it".into()),
@@ -80,7 +82,7 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
 
 /// True if `string(…)` takes a value of this type.
 fn is_shown(found: &str) -> bool {
-    matches!(found, "int" | "float" | "bool" | "time")
+    matches!(found, "int" | "float" | "bool" | "time" | "date" | "decimal")
 }
 
 /// Renders a type that differs from the expected one, with the conversion if there is one.

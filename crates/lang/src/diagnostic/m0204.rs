@@ -28,6 +28,8 @@ pub(crate) enum Unfit {
     Written { name: String, edits: Vec<Edit> },
     /// An unsupported conversion.
     Convert { to: &'static str, found: String },
+    /// A text in the program that is converted, but has another form.
+    Text { why: String },
     /// A function that calls itself.
     Recursion { name: String },
     /// Inlined functions beyond the size limit.
@@ -64,7 +66,7 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
         }
         Unfit::Field { on, name } => new(format!("`{on}` has no fields, so no `{name}`"), "no such field".into()),
         Unfit::Order { found } => new(format!("`{found}` has no order"), "cannot be compared with `<`, `<=`, `>`, `>=`, `min` or `max`".into())
-            .with_note("ordered are `int`, `float`, `string`, `bytes` and `time`"),
+            .with_note("ordered are `int`, `float`, `string`, `bytes`, `time`, `date` and `decimal`"),
         Unfit::Iterate { found } => new(format!("`{found}` cannot be iterated"), "expected a list, set, map or log".into()),
         Unfit::Call { name, what } => new(format!("`{name}` is {what}, which cannot be called"), "called here".into()),
         Unfit::Transaction { name } => new(format!("`{name}` is a transaction, which only clients call"), "called here".into())
@@ -87,6 +89,7 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
         Unfit::Written { name, edits } => new(format!("there is no `{name}`"), "an operation of another language".into())
             .with_help("write it this way", edits),
         Unfit::Convert { to, found } => new(format!("`{to}(…)` does not convert `{found}`"), format!("this is `{found}`")),
+        Unfit::Text { why } => new(why, "this text is read when the program is checked".into()),
         Unfit::Recursion { name } => new(format!("`{name}` would call itself"), "functions do not recurse".into()),
         Unfit::TooLarge { name, limit } => new(
             format!("`{name}` grows beyond {limit} operations once its functions are written in place"),
@@ -113,6 +116,7 @@ fn operations(on: &str) -> Option<&'static str> {
         "log" => "`append`, `clear`, `last`, `slice`, `size` and `to_list`",
         "list" => "`size`, `get` and `contains`",
         "string" => "`size` and `contains`",
+        "decimal" => "`divide` and `round`",
         "option" => "`is_some`, and `match` and `??` take it apart",
         _ if on.starts_with("ref ") => "its fields, `exists` and `delete`",
         _ => return None,

@@ -15,18 +15,20 @@ pub const STORES: [(&str, &str); 5] = [
 pub const KEYS: [&str; 3] = ["a", "b", "c"];
 
 /// The fields of every kind of object, in order.
-const FIELDS: [&str; 17] =
-    ["n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h", "t", "w", "y"];
+const FIELDS: [&str; 19] =
+    ["n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h", "t", "w", "y", "u", "z"];
 
 /// Kinds of object with a key of each type that is not a string, with the key's field and its type.
 /// The kind of index `i` lives in the store of index `i`, modulo the number of stores.
-pub(super) const KEYED: [(&str, &str, &str); 6] = [
+pub(super) const KEYED: [(&str, &str, &str); 8] = [
     ("Number", "number", "int"),
     ("Seat", "place", "Place"),
     ("Switch", "on", "bool"),
     ("Linked", "to", "ref O0"),
     ("Moment", "at", "time"),
     ("Raw", "raw", "bytes"),
+    ("Day", "day", "date"),
+    ("Price", "price", "decimal"),
 ];
 
 /// Returns the index of a field of every kind of object.
@@ -78,7 +80,8 @@ pub(super) fn declarations(has_levels: bool) -> String {
             text,
             "object O{index} in {store} {{ key name: string; n: int = {index}; b: bool; s: string; m: option<int>; \
              p: Pair; l: list<int>; r: ref O{index}; q: ref O{next}; c: counter; e: set<int>; f: set<ref O{next}>; \
-             d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; t: time; w: float = 0.5; y: bytes = b\"-\"; }}"
+             d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; t: time; w: float = 0.5; y: bytes = b\"-\"; \
+             u: date = date(\"2026-01-31\"); z: decimal; }}"
         )
         .expect("writing to a string cannot fail");
     }

@@ -122,6 +122,8 @@ impl Generator {
             Kind::Pair => format!("{object}.p"),
             Kind::Float => format!("{object}.w"),
             Kind::Time => format!("{object}.t"),
+            Kind::Date => format!("{object}.u"),
+            Kind::Decimal => format!("{object}.z"),
             Kind::Bytes => format!("{object}.y"),
             Kind::Ref(wanted) if wanted == store => format!("{object}.r"),
             Kind::Ref(wanted) if wanted == (store + 1) % STORES.len() => {
@@ -143,6 +145,8 @@ impl Generator {
             "int" => self.expr(Kind::Int, rank, 1),
             "bool" => self.expr(Kind::Bool, rank, 1),
             "time" => self.expr(Kind::Time, rank, 1),
+            "date" => self.expr(Kind::Date, rank, 1),
+            "decimal" => self.expr(Kind::Decimal, rank, 1),
             "bytes" => self.expr(Kind::Bytes, rank, 1),
             "Place" => {
                 let (row, letter) = (self.expr(Kind::Int, rank, 1), self.expr(Kind::Text, rank, 1));

@@ -32,6 +32,8 @@ enum Kind {
     Pair,
     Float,
     Time,
+    Date,
+    Decimal,
     Bytes,
     /// A ref to the kind of this index.
     Ref(usize),
@@ -261,6 +263,8 @@ impl Generator {
             Kind::Pair,
             Kind::Float,
             Kind::Time,
+            Kind::Date,
+            Kind::Decimal,
             Kind::Bytes,
             Kind::Ref(object),
             Kind::Ref(object),
@@ -282,6 +286,8 @@ impl Generator {
             Kind::Pair => "Pair".into(),
             Kind::Float => "float".into(),
             Kind::Time => "time".into(),
+            Kind::Date => "date".into(),
+            Kind::Decimal => "decimal".into(),
             Kind::Bytes => "bytes".into(),
             Kind::Ref(index) => format!("ref O{index}"),
         };

@@ -20,6 +20,10 @@ impl Generator {
             Kind::Pair => &["Pair { first: 1, second: true }", "Pair { second: false, first: 2 }"],
             Kind::Float => &["2.5", "1e3", "-0.0", "0.5"],
             Kind::Time => &["now()"],
+            Kind::Date => &["date(\"2026-01-31\")", "date(\"1969-12-31\")", "date(\"0000-02-29\")"],
+            Kind::Decimal => {
+                &["decimal(\"1.50\")", "decimal(\"-0.25\")", "decimal(\"3\")", "decimal(\"0.00\")"]
+            }
             Kind::Bytes => &["b\"ab\"", "b\"\\x00\"", "b\"\""],
             Kind::Ref(store) => {
                 return format!("O{store}[\"{}\"]", self.random.pick(&KEYS));
@@ -58,7 +62,15 @@ impl Generator {
             Kind::Text => match self.random.below(6) {
                 0 | 1 => format!("({} + {})", self.part(Kind::Text, at), self.literal(Kind::Text)),
                 2 => {
-                    let kinds = [Kind::Int, Kind::Bool, Kind::Float, Kind::Time, Kind::Text];
+                    let kinds = [
+                        Kind::Int,
+                        Kind::Decimal,
+                        Kind::Float,
+                        Kind::Time,
+                        Kind::Date,
+                        Kind::Text,
+                        Kind::Bool,
+                    ];
                     let kind = *self.random.pick(&kinds);
                     format!("string({})", self.part(kind, at))
                 }
@@ -82,13 +94,28 @@ impl Generator {
                 format!("(Pair {{ first: {first}, second: {second} }})")
             }
             Kind::Float => self.float(at),
-            Kind::Time => match self.random.below(3) {
+            Kind::Time => match self.random.below(4) {
+                1 => format!("time({})", self.part(Kind::Date, at)),
                 0 => {
                     let op = *self.random.pick(&["+", "-"]);
                     format!("({} {op} {})", self.part(Kind::Time, at), self.part(Kind::Int, at))
                 }
                 _ => self.literal(kind),
             },
+            Kind::Date => match self.random.below(5) {
+                0 => {
+                    let op = *self.random.pick(&["+", "-"]);
+                    format!("({} {op} {})", self.part(Kind::Date, at), self.part(Kind::Int, at))
+                }
+                1 => format!("date({})", self.part(Kind::Time, at)),
+                2 => {
+                    let (text, other) = (self.part(Kind::Text, at), self.part(Kind::Date, at));
+                    // A text that stands in the program would give no option.
+                    format!("(date(\"\" + {text}) ?? {other})")
+                }
+                _ => self.literal(kind),
+            },
+            Kind::Decimal => self.decimal(at),
             Kind::Bytes => self.literal(kind),
             Kind::Ref(store) => {
                 if self.random.one_in(2) {
@@ -136,7 +163,7 @@ impl Generator {
             }
             10 => format!("abs({})", self.part(Kind::Int, at)),
             11 => {
-                let kind = *self.random.pick(&[Kind::Float, Kind::Time]);
+                let kind = *self.random.pick(&[Kind::Float, Kind::Time, Kind::Date, Kind::Decimal]);
                 format!("int({})", self.part(kind, at))
             }
             12 => format!("(int({}) ?? 0)", self.part(Kind::Text, at)),
@@ -145,7 +172,8 @@ impl Generator {
                 format!("{}.size()", self.part(kind, at))
             }
             _ => {
-                let (one, other) = self.two(Kind::Time, at);
+                let kind = *self.random.pick(&[Kind::Time, Kind::Date]);
+                let (one, other) = self.two(kind, at);
                 format!("({one} - {other})")
             }
         }
@@ -153,7 +181,17 @@ impl Generator {
 
     fn truth(&mut self, at: (usize, usize)) -> String {
         let orders = ["<", "<=", ">", ">="];
-        let kinds = [Kind::Int, Kind::Int, Kind::Text, Kind::Float, Kind::Time, Kind::Bytes];
+        let kinds = [
+            Kind::Int,
+            Kind::Int,
+            Kind::Int,
+            Kind::Text,
+            Kind::Float,
+            Kind::Time,
+            Kind::Date,
+            Kind::Decimal,
+            Kind::Bytes,
+        ];
         let (op, kind) = (*self.random.pick(&orders), *self.random.pick(&kinds));
         match self.random.below(10) {
             0 | 1 => {
@@ -215,6 +253,31 @@ impl Generator {
         }
     }
 
+    /// Returns a decimal between -99 and 99 with two digits after the point: larger ones could have too many
+    /// digits, an error that programs do not have elsewhere.
+    fn decimal(&mut self, at: (usize, usize)) -> String {
+        let plain = match self.random.below(7) {
+            0 => {
+                let op = *self.random.pick(&["+", "-", "*"]);
+                let (one, other) = self.two(Kind::Decimal, at);
+                format!("({one} {op} {other})")
+            }
+            1 => {
+                let (one, other) = self.two(Kind::Decimal, at);
+                format!("({one}.divide({other}, {}) ?? {other})", self.random.below(5))
+            }
+            2 => format!("decimal({})", self.part(Kind::Int, at)),
+            // A text that stands in the program would give no option.
+            3 => format!("(decimal(\"\" + {}) ?? decimal(\"0.5\"))", self.part(Kind::Text, at)),
+            4 => {
+                let function = *self.random.pick(&["abs(", "(-"]);
+                format!("{function}{})", self.part(Kind::Decimal, at))
+            }
+            _ => return self.literal(Kind::Decimal),
+        };
+        format!("max(decimal(\"-99\"), min(decimal(\"99\"), {plain})).round(2)")
+    }
+
     fn float(&mut self, at: (usize, usize)) -> String {
         match self.random.below(6) {
             0 => {
@@ -222,7 +285,10 @@ impl Generator {
                 let (one, other) = self.two(Kind::Float, at);
                 format!("({one} {op} {other})")
             }
-            1 => format!("float({})", self.part(Kind::Int, at)),
+            1 => {
+                let kind = *self.random.pick(&[Kind::Int, Kind::Decimal]);
+                format!("float({})", self.part(kind, at))
+            }
             2 => format!("(float({}) ?? 0.25)", self.part(Kind::Text, at)),
             3 => {
                 let function = *self.random.pick(&["min", "max"]);

@@ -68,7 +68,7 @@ impl Generator {
     /// Writes a value of a rare type, or an object whose key is no string.
     fn write_value(&mut self, store: usize, object: &str) {
         let rank = self.rank(store);
-        let line = match self.random.below(6) {
+        let line = match self.random.below(8) {
             0 => format!("{object}.t = {};", self.expr(Kind::Time, rank, 2)),
             1 => {
                 let op = *self.random.pick(&["=", "+=", "-="]);
@@ -77,6 +77,8 @@ impl Generator {
             2 => format!("{object}.y = {};", self.expr(Kind::Bytes, rank, 2)),
             3 => format!("{object}.n -= {};", self.expr(Kind::Int, rank, 2)),
             4 => format!("{}.n += 1;", self.keyed(store, rank).0),
+            6 => format!("{object}.z = {};", self.expr(Kind::Decimal, rank, 2)),
+            5 => format!("{object}.u = {};", self.expr(Kind::Date, rank, 2)),
             _ => format!("{}.n = {};", self.keyed(store, rank).0, self.expr(Kind::Int, rank, 2)),
         };
         self.line(&line);

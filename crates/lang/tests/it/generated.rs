@@ -10,7 +10,7 @@ use mingle_lang::{Checked, check};
 const REFERENCE: &str = include_str!("../../../../docs/reference.md");
 
 /// The number of programs that is enough to contain every construct, some more than once.
-const PROGRAMS: u64 = 6_000;
+const PROGRAMS: u64 = 9_000;
 
 /// The constructs that no generated program has, with the reason.
 const EXCEPTIONS: [(&str, &str); 1] =
@@ -18,7 +18,7 @@ const EXCEPTIONS: [(&str, &str); 1] =
 
 /// Operations named in the tables of the reference, by type, with their form in the checked
 /// program.
-const OPERATIONS: [(&str, &str, &str); 45] = [
+const OPERATIONS: [(&str, &str, &str); 54] = [
     ("list<T>", "size", "Local(ListSize,"),
     ("list<T>", "get", "Local(ListGet,"),
     ("list<T>", "contains", "Local(ListContains,"),
@@ -33,6 +33,15 @@ const OPERATIONS: [(&str, &str, &str); 45] = [
     ("time", "+ int", "Local(AddTime,"),
     ("time", "- int", "Local(SubtractMs,"),
     ("time", "- time", "Local(SubtractTime,"),
+    ("date", "+ int", "Local(AddDate,"),
+    ("date", "- int", "Local(SubtractDays,"),
+    ("date", "- date", "Local(SubtractDate,"),
+    ("decimal", "+", "Local(AddDecimal,"),
+    ("decimal", "-", "Local(SubtractDecimal,"),
+    ("decimal", "*", "Local(MultiplyDecimal,"),
+    ("decimal", "-x", "Local(NegateDecimal,"),
+    ("decimal", "divide", "Local(DivideDecimal,"),
+    ("decimal", "round", "Local(RoundDecimal,"),
     ("any", "==", "Local(Equal,"),
     ("any", "!=", "Local(NotEqual,"),
     ("register T", "r.f = e", "Assign(Place"),
@@ -67,7 +76,7 @@ const OPERATIONS: [(&str, &str, &str); 45] = [
 ];
 
 /// The other constructs of the reference, with their form in the checked program.
-const OTHERS: [(&str, &str); 58] = [
+const OTHERS: [(&str, &str); 69] = [
     ("a read `by` a bound", "By(20)"),
     ("a read `at` a weaker level", "At(LevelId("),
     ("`match` over an answer", "MatchAnswer {"),
@@ -113,6 +122,17 @@ const OTHERS: [(&str, &str); 58] = [
     ("`int(float)`", "Local(IntFromFloat,"),
     ("`int(string)`", "Local(IntFromString,"),
     ("`int(time)`", "Local(IntFromTime,"),
+    ("`int(date)`", "Local(IntFromDate,"),
+    ("`date(time)`", "Local(DateFromTime,"),
+    ("`date(string)`", "Local(DateFromString,"),
+    ("`date` of a literal", "Const(Date("),
+    ("`time(date)`", "Local(TimeFromDate,"),
+    ("`abs` of a decimal", "Local(AbsDecimal,"),
+    ("`int(decimal)`", "Local(IntFromDecimal,"),
+    ("`float(decimal)`", "Local(FloatFromDecimal,"),
+    ("`decimal(int)`", "Local(DecimalFromInt,"),
+    ("`decimal(string)`", "Local(DecimalFromString,"),
+    ("`decimal` of a literal", "Const(Decimal("),
     ("`float(int)`", "Local(FloatFromInt,"),
     ("`float(string)`", "Local(FloatFromString,"),
     ("`now()`", "kind: Now,"),

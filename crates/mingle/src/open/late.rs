@@ -51,6 +51,40 @@ pub fn late_refusals(
     late.into_iter().map(sentence).collect()
 }
 
+/// Returns the reason why a store cannot run a program that writes a field which can only be read; none if no
+/// transaction writes one.
+pub fn read_only_writes(
+    program: &Program,
+    store: StoreId,
+    may_refuse: &BTreeMap<Name, MayRefuse>,
+) -> Option<String> {
+    let written = |plan: &Plan| {
+        let phases = plan.phases.iter().filter(|phase| phase.store == Some(store));
+        let writes =
+            phases.flat_map(|phase| &phase.code).filter_map(|instruction| match instruction {
+                Instr::Write { write, .. } => Some(&write.kind),
+                _ => None,
+            });
+        let fields = writes.flat_map(|write| match write {
+            WriteKind::Assign(kind, field) => vec![(*kind, *field)],
+            WriteKind::Create(kind, fields) => fields.iter().map(|field| (*kind, *field)).collect(),
+            _ => Vec::new(),
+        });
+        fields.collect::<Vec<_>>()
+    };
+    program.plans.iter().find_map(|plan| {
+        written(plan).into_iter().find_map(|(kind, field)| {
+            let declared = &program.checked.objects[kind.index()].declared;
+            let name = &declared.fields.get(usize::from(field))?.name;
+            let why = may_refuse.get(&declared.name)?.read_only.get(name)?;
+            Some(format!(
+                "{} writes {}.{name}, which can only be read: it is in the {why}",
+                plan.name, declared.name
+            ))
+        })
+    })
+}
+
 /// Returns the changes of a transaction at this store after its first phase that writes.
 fn changed_late<'a>(
     program: &'a Program,

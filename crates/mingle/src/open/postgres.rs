@@ -7,7 +7,7 @@ use mingle_lang::hir::StoreId;
 use mingle_store::{StoreSchema, World};
 use mingle_store_postgres::{Postgres, PostgresConfig, ReplicatedPostgres};
 
-use super::late::late_refusals;
+use super::late::{late_refusals, read_only_writes};
 use super::{Known, OpenError, Opened, at_least_snapshot};
 
 /// Opens a store over several servers that replicate to each other.
@@ -32,7 +32,12 @@ pub(super) async fn open(
     let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };
     let store = Postgres::connect(config.clone(), schema, world.clone()).await;
     let store = store.map_err(OpenError::Postgres)?;
-    let warnings = late_refusals(program, id, &store.constraints_that_may_refuse());
+    let may_refuse = store.constraints_that_may_refuse();
+    if let Some(reason) = read_only_writes(program, id, &may_refuse) {
+        let refused = mingle_store_postgres::OpenError::Config { store: name, reason };
+        return Err(OpenError::Postgres(refused));
+    }
+    let warnings = late_refusals(program, id, &may_refuse);
     known.postgres.insert(name, Arc::clone(&store));
     Ok(Opened { store, warnings })
 }

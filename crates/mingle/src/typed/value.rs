@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{Float, Ref, Time, Value};
+use mingle_model::{Date, Decimal, Float, Ref, Time, Value};
 
 /// A type that can be an argument.
 pub trait ToValue {
@@ -130,6 +130,36 @@ impl FromValue for Time {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Time(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+impl ToValue for Date {
+    fn to_value(&self) -> Value {
+        Value::Date(*self)
+    }
+}
+
+impl FromValue for Date {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Date(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+impl ToValue for Decimal {
+    fn to_value(&self) -> Value {
+        Value::Decimal(*self)
+    }
+}
+
+impl FromValue for Decimal {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Decimal(value) => Some(*value),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Stores of two levels in one engine over several data centers: a transaction over both is one strong
 //! transaction, which leaves nothing to be finished; the observations of its clients are checked.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,8 +44,18 @@ const BINDING: &str = "[runtime]\ndeadline = \"5s\"\n[stores.vault]\npartitions 
     datacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"40ms±10ms\"\n\
     [stores.wall]\nwith = \"vault\"\n";
 
+/// Both stores are causal and in engines of their own; changes conflict with changes at the vault.
+const MIXED: &str = "[runtime]\ndeadline = \"5s\"\n[stores.vault]\npartitions = 2\n\
+    datacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"40ms±10ms\"\n\
+    conflicts = [[\"change\", \"change\"]]\n\
+    [stores.wall]\ndatacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"40ms±10ms\"\n";
+
 fn cities() -> Cities {
     Cities::new(TEXT, BINDING)
+}
+
+fn mixed() -> Cities {
+    Cities::new(&TEXT.replace("vault: linearizable", "vault: causal"), MIXED)
 }
 
 fn united(cities: &Cities) -> u64 {
@@ -216,6 +227,47 @@ fn what_clients_see_is_causal_where_some_are_in_no_pair() {
     }
 }
 
+/// At a causal store strong changes are made beside causal reads, and go on at another store: clients
+/// see causal states, and of two changes of a box one has seen the other.
+fn run_mixed(seed: u64, stops: &[&[&str]]) {
+    println!("seed {seed}");
+    let shared = mixed();
+    let seen = Seen::default();
+    let mut all: Vec<BoxFuture<'_, ()>> = Vec::new();
+    for number in 0..6 {
+        all.push(Box::pin(client(&shared, (&seen, Level::Causal), number, seed)));
+    }
+    all.push(Box::pin(shared.stop("vault", stops)));
+    all.push(Box::pin(shared.stop("wall", stops)));
+    shared.world.block_on(join_all(all));
+    assert_eq!(united(&shared), 0);
+    let history = seen.into_history(60);
+    let verdict = check(&history, Model::Causal);
+    assert!(verdict.is_satisfied(), "seed {seed}: {verdict}");
+    let mut overwritten = BTreeSet::new();
+    for transaction in history.transactions() {
+        let is_sure = transaction.outcome == Outcome::Committed;
+        let boxes = || transaction.operations.iter().filter(|operation| operation.key >= 100);
+        let changes = boxes().any(|operation| operation.kind == Kind::Write) && is_sure;
+        for read in boxes().filter(|operation| changes && operation.kind == Kind::Read) {
+            let is_first = overwritten.insert((read.key, read.value));
+            assert!(is_first, "seed {seed}: two changes overwrote {} of {}", read.value, read.key);
+        }
+    }
+    assert!(overwritten.len() > 10, "seed {seed}: {} changes", overwritten.len());
+    assert_eq!(shared.geo("vault").alarms(), Vec::<String>::new(), "seed {seed}");
+}
+
+#[test]
+fn what_clients_see_is_causal_where_changes_at_a_causal_store_are_strong() {
+    for seed in 20..=22 {
+        run_mixed(seed, &[]);
+    }
+    for seed in 23..=26 {
+        run_mixed(seed, &[&["oslo"], &["lima"], &["oslo", "rome"], &["rome"]]);
+    }
+}
+
 #[test]
 fn one_trip_to_the_leader_and_no_other() {
     let shared = cities();
@@ -270,7 +322,15 @@ fn the_examples_run_with_all_their_stores_in_one_engine() {
 
 #[test]
 fn a_key_that_is_used_again_runs_once() {
-    let shared = cities();
+    keys_run_once(&cities());
+}
+
+#[test]
+fn a_key_of_a_strong_transaction_at_a_causal_store_runs_once() {
+    keys_run_once(&mixed());
+}
+
+fn keys_run_once(shared: &Cities) {
     let arguments = || {
         let given = [("one", "k0"), ("other", "k1"), ("value", "7")];
         shared.database.arguments("change", given).expect("they fit")
@@ -278,7 +338,6 @@ fn a_key_that_is_used_again_runs_once() {
     let keyed = |key: &'static str, city: &'static str| {
         let key = Some(CallKey::new("somebody", key));
         let call = Call { session: Session::at(city), key, ..Call::new("change", arguments()) };
-        let shared = &shared;
         let call: BoxFuture<'_, CallReport> = Box::pin(async move {
             let report = shared.database.runtime().call(call).await;
             report.unwrap_or_else(|error| panic!("{city}: {error}"))

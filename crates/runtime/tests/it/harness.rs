@@ -9,7 +9,7 @@ use mingle_lang::hir::{CollectionWrite, StoreId};
 use mingle_lang::plain::{self, Abort, FieldState, Outside, State};
 use mingle_lang::split::Mutation;
 use mingle_lang::{Program, check_with};
-use mingle_model::{FieldType, Float, LevelId, Name, Ref, Time, Type, Value};
+use mingle_model::{Date, Decimal, FieldType, Float, LevelId, Name, Ref, Time, Type, Value};
 use mingle_runtime::{Call, Error, Given, Runtime, Settings};
 use mingle_store::{BoxFuture, Data, DataStore, World};
 
@@ -170,6 +170,11 @@ fn random_value(program: &Program, value_type: &mingle_model::Type, random: &mut
         }
         Type::Float => Value::Float(Float(random.below(5) as f64 / 2.0)),
         Type::Time => Value::Time(Time::from_millis(random.below(5) as i64 * 500)),
+        Type::Date => Value::Date(Date::from_days(random.below(5) as i32 - 2)),
+        Type::Decimal => {
+            let quarters = i128::from(random.below(5) as u32) * 25 - 50;
+            Value::Decimal(Decimal::new(quarters, 2).expect("two digits"))
+        }
         Type::Bytes => Value::Bytes(random.pick(&KEYS).as_bytes().into()),
         Type::Rushed(_) => unreachable!("no field and no parameter is an answer"),
     }

@@ -15,6 +15,8 @@ pub(super) fn schema(value_type: &Type) -> Json {
         Type::Float => built_in("float"),
         Type::Bytes => built_in("bytes"),
         Type::Time => built_in("time"),
+        Type::Date => built_in("date"),
+        Type::Decimal => built_in("decimal"),
         Type::Struct(name) => reference(&escape_name(name)),
         Type::Ref(name) => reference(&key_name(name)),
         Type::List(inner) => json!({ "type": "array", "items": schema(inner) }),
@@ -204,6 +206,24 @@ fn built_ins() -> Map<String, Json> {
                 { "type": "string" },
                 { "type": "integer", "minimum": -largest, "maximum": largest },
             ],
+        }),
+    );
+    add(
+        "date",
+        json!({
+            "type": "string",
+            "description": "A day: year, month and day. Years outside 0000 to 9999 have a sign.",
+            "pattern": "^([0-9]{4}|[+-][0-9]{4,7})-[0-9]{2}-[0-9]{2}$",
+            "examples": ["2026-01-31"],
+        }),
+    );
+    add(
+        "decimal",
+        json!({
+            "type": "string",
+            "description": "An exact number of at most 38 digits.",
+            "pattern": "^-?[0-9]+(\\.[0-9]+)?$",
+            "examples": ["-19.90"],
         }),
     );
     add("problem", problem());

@@ -66,6 +66,12 @@ pub fn odd_types() -> Vec<Type> {
         option(option(Type::Int)),
         list(Type::String),
         list(option(Type::Struct("Point".into()))),
+        Type::Date,
+        option(Type::Date),
+        list(Type::Date),
+        Type::Decimal,
+        option(Type::Decimal),
+        list(Type::Decimal),
     ]
 }
 
@@ -129,6 +135,8 @@ pub fn store_schema(level: Level) -> StoreSchema {
         ("ByBool", Type::Bool),
         ("ByBytes", Type::Bytes),
         ("ByTime", Type::Time),
+        ("ByDate", Type::Date),
+        ("ByDecimal", Type::Decimal),
         ("ByRef", Type::Ref("Thing".into())),
     ];
     for (name, key) in keys {

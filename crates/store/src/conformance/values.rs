@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mingle_model::{Float, Ref, Time, Type, Value};
+use mingle_model::{Date, Decimal, Float, Ref, Time, Type, Value};
 
 use super::schema::{MARKS, TAGS, TEXT, at, odd_field, odd_types, thing};
 use super::{Bench, Checked, ensure, ensure_eq, tests};
@@ -45,6 +45,23 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
             .map(|bytes| Value::Bytes(bytes.into()))
             .to_vec(),
         Type::Time => ints.map(|micros| Value::Time(Time::from_micros(micros))).to_vec(),
+        Type::Date => [0, 1, -1, i32::MIN, i32::MAX, 255, 256, -256, 20_484, -719_469]
+            .map(|days| Value::Date(Date::from_days(days)))
+            .to_vec(),
+        Type::Decimal => [
+            "0",
+            "0.5",
+            "-0.5",
+            "1",
+            "-19.9",
+            "100000000000000000000",
+            "99999999999999999999999999999999999999",
+            "-99999999999999999999999999999999999999",
+            "0.00000000000000000000000000000000000001",
+            "-1.2345678901234567890123456789012345678",
+        ]
+        .map(decimal)
+        .to_vec(),
         Type::Struct(_) => vec![
             point(0, None),
             point(0, Some("")),
@@ -68,6 +85,10 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
     }
 }
 
+fn decimal(text: &str) -> Value {
+    Value::Decimal(Decimal::parse(text).expect("a decimal"))
+}
+
 fn point(x: i64, label: Option<&str>) -> Value {
     let label = label.map_or(Value::NONE, |text| Value::some(Value::from(text)));
     Value::Struct(Arc::from([Value::Int(x), label]))
@@ -87,11 +108,18 @@ fn by_type() -> impl Iterator<Item = (usize, Vec<Value>)> {
     })
 }
 
+/// Returns an equal value that is written otherwise, if there is one.
+fn with_zeros(value: &Value) -> Option<Value> {
+    let Value::Decimal(number) = value else { return None };
+    Decimal::new(number.coefficient() * 100, number.scale() + 2).map(Value::Decimal)
+}
+
 async fn odd_values_come_back_from_registers(bench: &Bench<'_>) -> Checked {
     for (index, mut values) in by_type() {
         if index == 2 {
             values.push(Value::Float(Float(-0.0)));
         }
+        values.extend(values.iter().find_map(with_zeros));
         for value in values {
             let address = odd(0, 0, index);
             let write = Write::Assign(address.clone(), value.clone());
@@ -99,6 +127,11 @@ async fn odd_values_come_back_from_registers(bench: &Bench<'_>) -> Checked {
             let found = bench.data(Read::Register(address)).await?;
             ensure_eq!(found, Data::Register(Some(value.clone())), "a register");
             // The two zeros are equal, but `1.0 / x` tells them apart.
+            if let (Value::Decimal(wrote), Data::Register(Some(Value::Decimal(read)))) =
+                (&value, &found)
+            {
+                ensure_eq!(read.scale(), wrote.scale(), "the digits after the point of {wrote}");
+            }
             if let (Value::Float(wrote), Data::Register(Some(Value::Float(read)))) = (value, found)
             {
                 let same = wrote.0.is_sign_negative() == read.0.is_sign_negative();
@@ -112,7 +145,8 @@ async fn odd_values_come_back_from_registers(bench: &Bench<'_>) -> Checked {
 async fn odd_values_are_elements_in_order(bench: &Bench<'_>) -> Checked {
     for (index, values) in by_type() {
         let set = odd(1, 1, index);
-        let inserts = values.iter().rev().chain(values.iter());
+        let others: Vec<Value> = values.iter().filter_map(with_zeros).collect();
+        let inserts = values.iter().rev().chain(values.iter()).chain(&others);
         let writes = inserts.map(|value| Write::Insert(set.clone(), value.clone()));
         bench.write(writes.collect()).await?;
         let elements = bench.data(Read::Elements(set.clone())).await?;
@@ -172,6 +206,8 @@ async fn odd_values_are_keys_of_objects(bench: &Bench<'_>) -> Checked {
         ("ByBool", Type::Bool),
         ("ByBytes", Type::Bytes),
         ("ByTime", Type::Time),
+        ("ByDate", Type::Date),
+        ("ByDecimal", Type::Decimal),
         ("ByRef", Type::Ref("Thing".into())),
     ];
     for (kind, key_type) in kinds {

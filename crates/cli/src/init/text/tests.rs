@@ -52,7 +52,14 @@ impl Random {
 
 fn column(name: String, fits: Result<Type, String>) -> ColumnDescription {
     let sql_type = fits.as_ref().map_or_else(Clone::clone, ToString::to_string);
-    ColumnDescription { name, sql_type, fits, is_not_null: true, has_default: false }
+    ColumnDescription {
+        name,
+        sql_type,
+        fits,
+        is_not_null: true,
+        has_default: false,
+        is_read_only: false,
+    }
 }
 
 fn table(name: String, columns: Vec<ColumnDescription>, keys: usize) -> TableDescription {

@@ -2,8 +2,8 @@
 
 use super::super::ast::{Bounds, TypeExpr, TypeKind};
 use super::super::token::{BadToken, Punct, Span, TokenKind};
-use super::{Mistake, Parse, Parser};
-use crate::diagnostic::m0001::{Foreign, Syntax};
+use super::{Parse, Parser};
+use crate::diagnostic::m0001::Foreign;
 use crate::diagnostic::{Edit, alias};
 
 impl Parser<'_> {
@@ -47,7 +47,6 @@ impl Parser<'_> {
             }
             "ref" => return Err(self.expected("an object after `ref`".into())),
             "counter" => TypeKind::Counter(self.bounds()?),
-            "decimal" => return Err(self.reserved_at(start, "`decimal`")),
             "option" | "list" | "set" | "log" | "map" => self.arguments_of(&word)?,
             "rushed" if self.is(Punct::Less) => self.arguments_of(&word)?,
             _ => TypeKind::Named(name.name),
@@ -205,10 +204,5 @@ impl Parser<'_> {
             self.foreign(foreign, span, vec![Edit { span, text: instead }]);
             plain = TypeExpr { kind, span };
         }
-    }
-
-    pub(super) fn reserved_at(&mut self, token: u32, what: &'static str) -> Mistake {
-        self.report(Syntax::Reserved { what }, Span::token(token));
-        Mistake
     }
 }

@@ -3,7 +3,7 @@
 import math
 import re
 import sys
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +11,7 @@ from clients.odd import (
     Client,
     Day,
     Empty,
+    ExactDate,
     ExactTime,
     Flag,
     MingleError,
@@ -169,3 +170,30 @@ for name in ("", ".", "..", "a/b", "a?b#c%20", '"', '"a"', "é\U0001f600 +&", "n
     odd = client.show(User(name))
     assert odd is not None and odd.name == name, name
 client.close()
+
+for day in (date.min, date(1969, 12, 31), date(2000, 2, 28), date(2026, 12, 31), date.max - timedelta(1)):
+    assert client.next_day(day) == day + timedelta(1)
+    assert client.next_day(day, 0) == day
+far_day = client.next_day(date.max)
+assert isinstance(far_day, ExactDate) and far_day.text == "+10000-01-01", far_day
+assert client.next_day(far_day, -1) == date.max
+assert client.next_day(date.min, -1) == ExactDate.at("0000-12-31")
+for end in ("-5877641-06-23", "+5881580-07-11", "-0001-02-28", "0000-02-29"):
+    assert client.next_day(ExactDate.at(end), 0) == ExactDate.at(end)
+for wrong in ("2026-01-31", 1, None, datetime(2026, 1, 31)):
+    refused(TypeError, client.next_day, wrong)
+for wrong in ("-0001-02-29", "2026-01-31", "+0001-01-01", "+10000-13-01", "x"):
+    refused(ValueError, client.next_day, ExactDate.at(wrong))
+
+nines = Decimal("9" * 38)
+for one, other, whole in (
+    (Decimal("19.90"), Decimal("0.1"), "20.00"),
+    (Decimal("1E+2"), Decimal("-0.5"), "99.5"),
+    (nines, Decimal(0), "9" * 38),
+    (Decimal("1E-38"), Decimal("-1E-38"), "0." + "0" * 38),
+):
+    assert str(format(client.sum(one, other), "f")) == whole
+for wrong in (Decimal("NaN"), Decimal("Infinity"), Decimal("1E+38"), Decimal("1E-39"), Decimal("1E+999999")):
+    refused(ValueError, client.sum, wrong, Decimal(0))
+for wrong in ("1.5", 1, 1.5, None, True):
+    refused(TypeError, client.sum, wrong, Decimal(0))

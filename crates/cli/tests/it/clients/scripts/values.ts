@@ -133,3 +133,31 @@ for (const name of ["", ".", "..", "a/b", "a?b#c%20", "\"", "\"a\"", "é\u{1f600
   assert.equal((await client.show(odd))?.name, name);
 }
 assert.equal(String(person), "User[\"ana\"]".replace("User", "user"));
+
+for (const [day, next] of [
+  ["1969-12-31", "1970-01-01"],
+  ["2000-02-28", "2000-02-29"],
+  ["1900-02-28", "1900-03-01"],
+  ["0000-02-28", "0000-02-29"],
+  ["9999-12-31", "+10000-01-01"],
+  ["-0001-12-31", "0000-01-01"],
+  ["+5881580-07-11", "+5881580-07-11"],
+] as const) {
+  assert.equal(await client.nextDay(day, null), next);
+  assert.equal(await client.nextDay(day, 0), day);
+}
+for (const wrong of ["2026-02-29", "2026-00-01", "2026-01-00", "2026-1-31", "-0000-01-01", "+2026-01-31", "today"]) {
+  await assert.rejects(client.nextDay(wrong, 1), RangeError);
+}
+for (const wrong of [20_484, null, new Date()] as unknown[] as string[]) {
+  await assert.rejects(client.nextDay(wrong, 1), TypeError);
+}
+
+const nines = "9".repeat(38);
+for (const [one, other, whole] of [["19.90", "0.1", "20.00"], [nines, "0", nines], ["-0", "-007.5", "-7.5"]] as const) {
+  assert.equal(await client.sum(one, other), whole);
+}
+for (const wrong of ["1e3", "", "1.", ".5", "NaN", `${nines}0`, `${nines}.1`, `0.0${nines}`]) {
+  await assert.rejects(client.sum(wrong, "0"), RangeError);
+}
+for (const wrong of [1.5, 1n, null] as unknown[] as string[]) await assert.rejects(client.sum(wrong, "0"), TypeError);
