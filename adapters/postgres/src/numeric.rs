@@ -52,7 +52,8 @@ pub fn decode(raw: &[u8]) -> Result<Decimal, String> {
         _ => return Err("no decimal".into()),
     }
     let (count, weight) = (u16::from_be_bytes(*count), i16::from_be_bytes(*weight));
-    if usize::from(count) != groups.len() {
+    let is_group = |group: &[u8; 2]| (0..10_000).contains(&i16::from_be_bytes(*group));
+    if usize::from(count) != groups.len() || !groups.iter().all(is_group) {
         return Err("no decimal".into());
     }
     let most = Decimal::DIGITS_MAX;
@@ -67,7 +68,11 @@ pub fn decode(raw: &[u8]) -> Result<Decimal, String> {
     };
     let last = weight.saturating_sub(groups.len() as i16 - 1);
     let fours = |places: &mut dyn Iterator<Item = i16>| -> String {
-        places.map(|place| format!("{:04}", at(place))).collect()
+        let digits = |place| {
+            let group = at(place);
+            [group / 1000, group / 100 % 10, group / 10 % 10, group % 10]
+        };
+        places.flat_map(digits).map(|digit| char::from(b'0' + digit as u8)).collect()
     };
     let whole = fours(&mut (0..=weight.max(0)).rev());
     let mut part = fours(&mut (last.min(-1)..0).rev());

@@ -9,6 +9,7 @@ use mingle_store_embedded::limits::CONFLICTS_MAX;
 
 use crate::binding::{Binding, ConflictPairs, EmbeddedBinding, Engine};
 use crate::open::OpenError;
+use crate::strong_only::{names, pairs_of};
 
 /// Checks the conflicts that a binding declares; returns a note for each store that declares some.
 pub(crate) fn check_conflicts(
@@ -34,53 +35,6 @@ pub(crate) fn check_conflicts(
         notes.push(note(&store.name, &pairs));
     }
     Ok(notes)
-}
-
-/// Returns the pairs of transactions that conflict at a store: those that its binding lists, and all
-/// pairs of transactions that write a field which `strong_only` names. None if the binding says neither.
-pub(crate) fn pairs_of(
-    program: &Program,
-    store: StoreId,
-    bound: &EmbeddedBinding,
-) -> Option<ConflictPairs> {
-    if bound.strong_only.is_empty() {
-        return bound.conflicts.clone();
-    }
-    let mut pairs = bound.conflicts.clone().unwrap_or_default();
-    let is_named = |name: &str| bound.strong_only.iter().any(|pattern| names(pattern, name));
-    let writing = program.plans.iter().filter(|plan| {
-        Changes::of(&program.checked, plan, store).changes(&program.checked, is_named)
-    });
-    let writing: Vec<&Plan> = writing.map(|plan| &**plan).collect();
-    for (at, one) in writing.iter().enumerate() {
-        for other in &writing[at..] {
-            let (one, other) = (&one.name, &other.name);
-            pairs.insert((one.min(other).clone(), one.max(other).clone()));
-        }
-    }
-    Some(pairs)
-}
-
-/// True if a pattern names a field, given as `Account.balance`, or the existence of an object, given as
-/// `Account`. A pattern without a period names an object with all its fields; `*` stands for any part of
-/// a name.
-fn names(pattern: &str, name: &str) -> bool {
-    let (object, field) = name.split_once('.').map_or((name, None), |(o, f)| (o, Some(f)));
-    match (pattern.split_once('.'), field) {
-        (None, _) => fits(pattern, object),
-        (Some((of, wanted)), Some(field)) => fits(of, object) && fits(wanted, field),
-        (Some(_), None) => false,
-    }
-}
-
-fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
-            let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-            ends.into_iter().any(|at| fits(after, &rest[at..]))
-        }),
-    }
 }
 
 /// Refuses a pattern that names nothing of a store.

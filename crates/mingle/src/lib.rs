@@ -110,6 +110,8 @@ mod overlaps;
 pub mod recovery;
 mod scope;
 mod still;
+#[cfg(feature = "embedded")]
+mod strong_only;
 pub mod texts;
 pub mod typed;
 

@@ -452,4 +452,9 @@ mod tests {
         assert_eq!(Float(f64::NAN), Float(-f64::NAN));
         assert_eq!(Float(0.0), Float(-0.0));
     }
+
+    #[test]
+    fn a_decimal_makes_no_value_larger() {
+        assert_eq!(size_of::<Value>(), 24);
+    }
 }

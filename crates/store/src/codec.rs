@@ -188,7 +188,7 @@ mod tests {
                 Value::Bytes(bits.to_le_bytes()[..length].into())
             }
             Type::Time => Value::Time(Time::from_micros(bits as i64 >> (bits % 40))),
-            Type::Date => Value::Date(Date::from_days(bits as i32 >> (bits >> 32) % 24)),
+            Type::Date => Value::Date(Date::from_days(bits as i32 >> ((bits >> 32) % 24))),
             Type::Decimal if small => {
                 // Equal numbers of other scales.
                 let scale = (bits >> 8) as u8 % 3;

@@ -41,7 +41,6 @@ fn config(url: String, table: &str) -> PostgresConfig {
             ("seen".into(), of("seen", "n", None)),
             ("notes".into(), of("notes", "note", Some("n"))),
         ]),
-        ..ObjectMapping::default()
     };
     let mut config = PostgresConfig::at(url);
     config.schema = Some(unique("own"));

@@ -163,23 +163,7 @@ impl Checker<'_> {
                 let inner = self.value_of(body, inner, &Type::Bool)?;
                 value(ExprKind::Local(Op::Not, vec![inner]), Type::Bool)
             }
-            ast::ExprKind::Negate(inner) => {
-                let inner = self.value(body, inner)?;
-                let op = match inner.value_type {
-                    Type::Int => Op::NegateInt,
-                    Type::Float => Op::NegateFloat,
-                    Type::Decimal => Op::NegateDecimal,
-                    other => {
-                        let mismatch = Mismatch::Types {
-                            expected: "int`, `float` or `decimal".into(),
-                            found: other.to_string(),
-                        };
-                        return self.mismatch(mismatch, span);
-                    }
-                };
-                let value_type = inner.value_type.clone();
-                value(ExprKind::Local(op, vec![inner]), value_type)
-            }
+            ast::ExprKind::Negate(inner) => self.negate(body, inner, span),
             ast::ExprKind::Binary(op, left, right) => {
                 self.binary(body, span, *op, left, right, expected)
             }
@@ -198,6 +182,25 @@ impl Checker<'_> {
             }
             ast::ExprKind::Error => None,
         }
+    }
+
+    fn negate(&mut self, body: &mut Body, inner: &ast::Expr, span: Span) -> Option<Evaluated> {
+        let inner = self.value(body, inner)?;
+        let op = match inner.value_type {
+            Type::Int => Op::NegateInt,
+            Type::Float => Op::NegateFloat,
+            Type::Decimal => Op::NegateDecimal,
+            other => {
+                let mismatch = Mismatch::Types {
+                    expected: "int`, `float` or `decimal".into(),
+                    found: other.to_string(),
+                };
+                return self.mismatch(mismatch, span);
+            }
+        };
+        let value_type = inner.value_type.clone();
+        let kind = ExprKind::Local(op, vec![inner]);
+        Some(Evaluated::Value(Expr { kind, value_type, span }))
     }
 
     /// Checks the two branches of an `if` that gives a value.

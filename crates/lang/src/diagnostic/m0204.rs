@@ -51,17 +51,7 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
             let plain = new(format!("`{on}` has no operation `{name}`"), "no such operation".into());
             match near {
                 Some(near) => plain.with_help(format!("there is `{near}`"), vec![Edit { span, text: near }]),
-                None => match operations(&on) {
-                    Some(known) => {
-                        let plain = plain.with_note(format!("it has {known}"));
-                        if on.starts_with("list<") && matches!(&*name, "push" | "append" | "add" | "insert") {
-                            plain.with_note("a list is a value: `xs = xs + [x]` adds to a copy")
-                        } else {
-                            plain
-                        }
-                    }
-                    None => plain,
-                },
+                None => with_operations(plain, &on, &name),
             }
         }
         Unfit::Field { on, name } => new(format!("`{on}` has no fields, so no `{name}`"), "no such field".into()),
@@ -104,6 +94,16 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
         Unfit::TooManySources { limit } => new(format!("a transaction has at most {limit} stores and endorsements"), "too many".into()),
         Unfit::UniqueInFunction => new("`unique()` stands in a function".into(), "draw it in the transaction and pass it on".into()),
     }
+}
+
+/// Adds the operations that a type has in place of the one of this name.
+fn with_operations(plain: Diagnostic, on: &str, name: &str) -> Diagnostic {
+    let Some(known) = operations(on) else { return plain };
+    let plain = plain.with_note(format!("it has {known}"));
+    if on.starts_with("list<") && matches!(name, "push" | "append" | "add" | "insert") {
+        return plain.with_note("a list is a value: `xs = xs + [x]` adds to a copy");
+    }
+    plain
 }
 
 /// Returns the operations of a type, as a message lists them.

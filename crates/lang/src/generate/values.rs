@@ -94,27 +94,8 @@ impl Generator {
                 format!("(Pair {{ first: {first}, second: {second} }})")
             }
             Kind::Float => self.float(at),
-            Kind::Time => match self.random.below(4) {
-                1 => format!("time({})", self.part(Kind::Date, at)),
-                0 => {
-                    let op = *self.random.pick(&["+", "-"]);
-                    format!("({} {op} {})", self.part(Kind::Time, at), self.part(Kind::Int, at))
-                }
-                _ => self.literal(kind),
-            },
-            Kind::Date => match self.random.below(5) {
-                0 => {
-                    let op = *self.random.pick(&["+", "-"]);
-                    format!("({} {op} {})", self.part(Kind::Date, at), self.part(Kind::Int, at))
-                }
-                1 => format!("date({})", self.part(Kind::Time, at)),
-                2 => {
-                    let (text, other) = (self.part(Kind::Text, at), self.part(Kind::Date, at));
-                    // A text that stands in the program would give no option.
-                    format!("(date(\"\" + {text}) ?? {other})")
-                }
-                _ => self.literal(kind),
-            },
+            Kind::Time => self.time(at),
+            Kind::Date => self.date(at),
             Kind::Decimal => self.decimal(at),
             Kind::Bytes => self.literal(kind),
             Kind::Ref(store) => {
@@ -123,6 +104,33 @@ impl Generator {
                 }
                 self.select(kind, at)
             }
+        }
+    }
+
+    fn time(&mut self, at: (usize, usize)) -> String {
+        match self.random.below(4) {
+            1 => format!("time({})", self.part(Kind::Date, at)),
+            0 => {
+                let op = *self.random.pick(&["+", "-"]);
+                format!("({} {op} {})", self.part(Kind::Time, at), self.part(Kind::Int, at))
+            }
+            _ => self.literal(Kind::Time),
+        }
+    }
+
+    fn date(&mut self, at: (usize, usize)) -> String {
+        match self.random.below(5) {
+            0 => {
+                let op = *self.random.pick(&["+", "-"]);
+                format!("({} {op} {})", self.part(Kind::Date, at), self.part(Kind::Int, at))
+            }
+            1 => format!("date({})", self.part(Kind::Time, at)),
+            2 => {
+                let (text, other) = (self.part(Kind::Text, at), self.part(Kind::Date, at));
+                // A text that stands in the program would give no option.
+                format!("(date(\"\" + {text}) ?? {other})")
+            }
+            _ => self.literal(Kind::Date),
         }
     }
 

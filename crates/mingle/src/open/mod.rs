@@ -109,7 +109,7 @@ pub(crate) async fn open_store(
         ))),
         #[cfg(feature = "embedded")]
         Engine::Embedded(bound) => {
-            let pairs = crate::conflicts::pairs_of(program, id, bound);
+            let pairs = crate::strong_only::pairs_of(program, id, bound);
             embedded::open(bound, pairs, (schema, folder), world, known)
         }
         #[cfg(feature = "postgres")]
@@ -169,7 +169,7 @@ pub(crate) fn check_store(
         Engine::Unbound => Ok(()),
         #[cfg(feature = "embedded")]
         Engine::Embedded(bound) => {
-            let pairs = crate::conflicts::pairs_of(program, id, bound);
+            let pairs = crate::strong_only::pairs_of(program, id, bound);
             embedded::check(program, (bound, pairs), &schema, world)
         }
         #[cfg(feature = "postgres")]

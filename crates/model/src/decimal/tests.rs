@@ -233,8 +233,3 @@ fn conversions_cut_and_stop_at_the_ends() {
     assert_eq!(decimal("7").round(2).map(|two| two.to_string()), Some("7.00".into()));
     assert_eq!(decimal(&"9".repeat(38)).round(1), None);
 }
-
-#[test]
-fn a_decimal_makes_no_value_larger() {
-    assert_eq!(size_of::<crate::Value>(), 24);
-}

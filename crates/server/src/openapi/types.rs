@@ -208,26 +208,28 @@ fn built_ins() -> Map<String, Json> {
             ],
         }),
     );
-    add(
-        "date",
-        json!({
-            "type": "string",
-            "description": "A day: year, month and day. Years outside 0000 to 9999 have a sign.",
-            "pattern": "^([0-9]{4}|[+-][0-9]{4,7})-[0-9]{2}-[0-9]{2}$",
-            "examples": ["2026-01-31"],
-        }),
-    );
-    add(
-        "decimal",
-        json!({
-            "type": "string",
-            "description": "An exact number of at most 38 digits.",
-            "pattern": "^-?[0-9]+(\\.[0-9]+)?$",
-            "examples": ["-19.90"],
-        }),
-    );
+    add("date", date());
+    add("decimal", decimal());
     add("problem", problem());
     schemas
+}
+
+fn date() -> Json {
+    json!({
+        "type": "string",
+        "description": "A day: year, month and day. Years outside 0000 to 9999 have a sign.",
+        "pattern": "^([0-9]{4}|[+-][0-9]{4,7})-[0-9]{2}-[0-9]{2}$",
+        "examples": ["2026-01-31"],
+    })
+}
+
+fn decimal() -> Json {
+    json!({
+        "type": "string",
+        "description": "An exact number of at most 38 digits.",
+        "pattern": "^-?[0-9]+(\\.[0-9]+)?$",
+        "examples": ["-19.90"],
+    })
 }
 
 fn problem() -> Json {

@@ -130,16 +130,7 @@ pub fn store_schema(level: Level) -> StoreSchema {
     });
     add_object(&mut schema, "Odd", Type::Int, odd);
     add_object(&mut schema, "Zeros", Type::Int, zero_fields());
-    let keys = [
-        ("ByInt", Type::Int),
-        ("ByBool", Type::Bool),
-        ("ByBytes", Type::Bytes),
-        ("ByTime", Type::Time),
-        ("ByDate", Type::Date),
-        ("ByDecimal", Type::Decimal),
-        ("ByRef", Type::Ref("Thing".into())),
-    ];
-    for (name, key) in keys {
+    for (name, key) in odd_keys() {
         let count = [("count".to_owned(), FieldType::Counter)];
         add_object(&mut schema, name, key, count);
     }
@@ -149,6 +140,19 @@ pub fn store_schema(level: Level) -> StoreSchema {
         schema: Arc::new(schema),
         operations: BTreeMap::new(),
     }
+}
+
+/// The objects whose keys are not strings, each with the type of its key.
+pub fn odd_keys() -> [(&'static str, Type); 7] {
+    [
+        ("ByInt", Type::Int),
+        ("ByBool", Type::Bool),
+        ("ByBytes", Type::Bytes),
+        ("ByTime", Type::Time),
+        ("ByDate", Type::Date),
+        ("ByDecimal", Type::Decimal),
+        ("ByRef", Type::Ref("Thing".into())),
+    ]
 }
 
 /// The fields of `Zeros`, in the order of [`zeros`].

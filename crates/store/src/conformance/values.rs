@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mingle_model::{Date, Decimal, Float, Ref, Time, Type, Value};
 
-use super::schema::{MARKS, TAGS, TEXT, at, odd_field, odd_types, thing};
+use super::schema::{MARKS, TAGS, TEXT, at, odd_field, odd_keys, odd_types, thing};
 use super::{Bench, Checked, ensure, ensure_eq, tests};
 use crate::operation::{Address, Data, Read, Write};
 
@@ -17,6 +17,19 @@ tests![
     odd_values_are_keys_of_objects,
     large_values_are_kept,
     keys_that_begin_alike_are_told_apart,
+];
+
+const ODD_DECIMALS: [&str; 10] = [
+    "0",
+    "0.5",
+    "-0.5",
+    "1",
+    "-19.9",
+    "100000000000000000000",
+    "99999999999999999999999999999999999999",
+    "-99999999999999999999999999999999999999",
+    "0.00000000000000000000000000000000000001",
+    "-1.2345678901234567890123456789012345678",
 ];
 
 /// Odd values of a type, none equal to another.
@@ -48,20 +61,7 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
         Type::Date => [0, 1, -1, i32::MIN, i32::MAX, 255, 256, -256, 20_484, -719_469]
             .map(|days| Value::Date(Date::from_days(days)))
             .to_vec(),
-        Type::Decimal => [
-            "0",
-            "0.5",
-            "-0.5",
-            "1",
-            "-19.9",
-            "100000000000000000000",
-            "99999999999999999999999999999999999999",
-            "-99999999999999999999999999999999999999",
-            "0.00000000000000000000000000000000000001",
-            "-1.2345678901234567890123456789012345678",
-        ]
-        .map(decimal)
-        .to_vec(),
+        Type::Decimal => ODD_DECIMALS.map(decimal).to_vec(),
         Type::Struct(_) => vec![
             point(0, None),
             point(0, Some("")),
@@ -201,16 +201,7 @@ async fn odd_values_are_lines_in_order(bench: &Bench<'_>) -> Checked {
 }
 
 async fn odd_values_are_keys_of_objects(bench: &Bench<'_>) -> Checked {
-    let kinds = [
-        ("ByInt", Type::Int),
-        ("ByBool", Type::Bool),
-        ("ByBytes", Type::Bytes),
-        ("ByTime", Type::Time),
-        ("ByDate", Type::Date),
-        ("ByDecimal", Type::Decimal),
-        ("ByRef", Type::Ref("Thing".into())),
-    ];
-    for (kind, key_type) in kinds {
+    for (kind, key_type) in odd_keys() {
         let count = |key: &Value| Address { object: Ref::new(kind, key.clone()), field: 0 };
         let keys = odd_values(&key_type);
         let numbered = || (1i128..).zip(&keys);
