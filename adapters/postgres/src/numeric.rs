@@ -101,8 +101,9 @@ mod tests {
             let bits =
                 u128::from(next_random(&mut random)) << 64 | u128::from(next_random(&mut random));
             let magnitude = (bits >> (next_random(&mut random) % 128)) % 10_u128.pow(38);
-            let magnitude = magnitude / 10_u128.pow((next_random(&mut random) % 20) as u32)
-                * 10_u128.pow((next_random(&mut random) % 20) as u32);
+            let zeros = 10_u128.pow((next_random(&mut random) % 20) as u32);
+            let magnitude = magnitude / 10_u128.pow((next_random(&mut random) % 20) as u32);
+            let magnitude = magnitude.checked_mul(zeros).unwrap_or(magnitude);
             let coefficient =
                 (magnitude % 10_u128.pow(38)) as i128 * if round % 2 == 0 { 1 } else { -1 };
             let scale = (next_random(&mut random) % 39) as u8;

@@ -5,18 +5,16 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::batch::Batch;
 use super::client::Client;
 use super::{Described, Shared};
-use crate::resp::{Bytes, Decoder, Protocol, Reply};
+use crate::resp::{Decoder, Protocol, Reply};
 
 /// The number of bytes of replies after which they are sent even if more requests are here.
 const REPLY_BYTES: usize = 64 << 10;
 
 /// The number of bytes of one read.
 const READ_BYTES: usize = 16 << 10;
-
-/// The maximum number of reads that are answered from one snapshot.
-const READS_MAX: usize = 64;
 
 /// The time in which a client may take an error before its connection is closed.
 const LINGER: Duration = Duration::from_millis(200);
@@ -29,7 +27,7 @@ pub fn serve(shared: &Arc<Shared>, described: &Arc<Mutex<Described>>, stream: Tc
         shared,
         stream,
         out: Vec::new(),
-        reads: Vec::new(),
+        batch: Batch::default(),
         began: None,
     };
     // A connection that fails is closed; its client sees that.
@@ -49,8 +47,7 @@ struct Connection<'a> {
     decoder: Decoder,
     client: Client,
     out: Vec<u8>,
-    /// Reads that have come together and have no replies yet.
-    reads: Vec<Vec<Bytes>>,
+    batch: Batch,
     /// The time at which the request that is not complete began.
     began: Option<Instant>,
 }
@@ -86,20 +83,21 @@ impl Connection<'_> {
     /// Runs the requests that are complete; returns false if the connection is to be closed.
     fn requests(&mut self) -> io::Result<bool> {
         loop {
-            let next = self.decoder.next_request();
-            if let Ok(Some(request)) = &next
-                && self.reads.len() < READS_MAX
-                && self.client.is_plain_read(request)
-            {
-                self.began = None;
-                self.reads.extend(next.ok().flatten());
-                continue;
-            }
-            self.answer_reads()?;
-            match next {
-                Ok(None) => return Ok(true),
+            match self.decoder.next_request() {
+                Ok(None) => {
+                    self.answer_batch()?;
+                    return Ok(true);
+                }
                 Ok(Some(request)) => {
                     self.began = None;
+                    if let Some(entry) = self.client.entry(&request) {
+                        if !self.batch.has_room_for(&entry) {
+                            self.answer_batch()?;
+                        }
+                        self.batch.push(entry, request);
+                        continue;
+                    }
+                    self.answer_batch()?;
                     let reply = self.client.run(request);
                     // The reply to HELLO is in the version that it chooses.
                     self.put(&reply);
@@ -108,6 +106,7 @@ impl Connection<'_> {
                     }
                 }
                 Err(error) => {
+                    self.answer_batch()?;
                     self.client.refused();
                     self.put(&Reply::Error(format!("ERR {error}")));
                     if error.is_fatal() {
@@ -121,15 +120,9 @@ impl Connection<'_> {
         }
     }
 
-    /// Answers the reads that have come together, from one snapshot.
-    fn answer_reads(&mut self) -> io::Result<()> {
-        let reads = std::mem::take(&mut self.reads);
-        let data = if reads.len() > 1 { self.client.prefetch(&reads) } else { None };
-        for request in reads {
-            let reply = match &data {
-                Some(data) => self.client.run_on(data, request),
-                None => self.client.run(request),
-            };
+    /// Answers the requests that have come together.
+    fn answer_batch(&mut self) -> io::Result<()> {
+        for reply in self.client.run_batch(std::mem::take(&mut self.batch)) {
             self.put(&reply);
             if self.out.len() >= REPLY_BYTES {
                 self.flush()?;

@@ -1,21 +1,17 @@
 //! Commands on items, each in a transaction of its own or within one that runs.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mingle_geo::types::item::{Item, ItemOp};
 use mingle_geo::{Key, Kind, Op, Update};
 
 use super::RUNS_MAX;
-use super::client::{Client, Mode};
+use super::client::Client;
 use super::failure::Failure;
-use crate::commands::{Class, Command, Fault, Run, States, Work, find};
+use crate::commands::{Class, Command, Fault, Run, States, Work};
 use crate::process::{Committed, Durability, Found};
 use crate::resp::{Bytes, Protocol, Reply};
-
-/// The maximum number of words of a read that shares a snapshot with others.
-const READ_WORDS_MAX: usize = 64;
 
 /// The data of a command.
 #[derive(Debug, Default)]
@@ -61,45 +57,6 @@ impl Client {
         let Found { states, snapshot } = found?;
         let states = names.into_iter().cloned().zip(states).collect();
         Ok(Data { states, now_us: snapshot[self.shared.settings.dc].micros() })
-    }
-
-    /// True if a request only reads items, outside of transactions, so that it can be answered from one
-    /// snapshot with those before and after it.
-    pub fn is_plain_read(&self, args: &[Bytes]) -> bool {
-        let is_between =
-            matches!(self.mode, Mode::Single) && self.unknown.is_none() && !self.is_stale;
-        let command = args.first().filter(|_| is_between && args.len() <= READ_WORDS_MAX);
-        command.and_then(|name| find(name)).is_some_and(|command| {
-            matches!(command.run, Run::Data(_))
-                && command.check_arity(args).is_ok()
-                && command.class(args) == Class::Read
-        })
-    }
-
-    /// Reads the items of several reads; `None` if that fails, and then each finds the reason by itself.
-    pub fn prefetch(&self, reads: &[Vec<Bytes>]) -> Option<Data> {
-        let names = reads.iter().map(|args| find(args.first()?)?.keys(args).ok());
-        let names: Vec<Vec<Bytes>> = names.collect::<Option<_>>()?;
-        self.data(&names.concat(), true).ok()
-    }
-
-    /// Runs a read on data that it shares with others.
-    pub fn run_on(&mut self, data: &Data, args: Vec<Bytes>) -> Reply {
-        let Some(command) = args.first().and_then(|name| find(name)) else {
-            return self.run(args);
-        };
-        match self.compute(command, &args, data, false) {
-            Ok((reply, updates)) if updates.is_empty() => {
-                self.shared.requests.fetch_add(1, Ordering::Relaxed);
-                reply
-            }
-            Err(fault) if fault != Fault::Upgrade => {
-                self.shared.requests.fetch_add(1, Ordering::Relaxed);
-                fault.reply()
-            }
-            // It is more than a read after all.
-            _ => self.run(args),
-        }
     }
 
     /// Runs a command on its data.

@@ -7,14 +7,16 @@
 //! ```
 //!
 //! A connection has a [`Session`](crate::process::Session) of its own, so it sees its own writes and
-//! never older data than before. Requests may be pipelined; they run one after another. A causal command
-//! is one transaction, which reads at one snapshot and commits. A strong command runs again after a
+//! never older data than before. Requests may be pipelined: causal ones that are independent of each other
+//! run together ([`batch`]), all others one after another. A causal command is one transaction, which
+//! reads at one snapshot and commits. A strong command runs again after a
 //! conflict, at most [`RUNS_MAX`] times.
 //!
 //! Everything that a client can make grow has a bound with an error of its own: connections, arguments
 //! and requests ([`Settings`]), queued commands ([`QUEUE_MAX`]), watched items ([`WATCHED_MAX`]).
 
 mod admin;
+mod batch;
 mod centers;
 mod client;
 mod connection;

@@ -111,7 +111,7 @@ fn by_type() -> impl Iterator<Item = (usize, Vec<Value>)> {
 /// Returns an equal value that is written otherwise, if there is one.
 fn with_zeros(value: &Value) -> Option<Value> {
     let Value::Decimal(number) = value else { return None };
-    Decimal::new(number.coefficient() * 100, number.scale() + 2).map(Value::Decimal)
+    Decimal::new(number.coefficient().checked_mul(100)?, number.scale() + 2).map(Value::Decimal)
 }
 
 async fn odd_values_come_back_from_registers(bench: &Bench<'_>) -> Checked {

@@ -15,13 +15,12 @@ const DEPTH_MAX: u32 = 14;
 
 /// Draws a value; `None` if the drawn parts do not fit together.
 pub fn generate<T: de::DeserializeOwned>(random: &mut Random) -> Option<T> {
-    T::deserialize(&mut Generator { random, depth: 0, is_reserved: false, first: None }).ok()
+    T::deserialize(&mut Generator::new(random, None)).ok()
 }
 
 /// Draws a value of an enumeration; the outermost variant is the one with this number.
 pub fn generate_variant<T: de::DeserializeOwned>(random: &mut Random, number: u32) -> Option<T> {
-    let first = Some(number);
-    T::deserialize(&mut Generator { random, depth: 0, is_reserved: false, first }).ok()
+    T::deserialize(&mut Generator::new(random, Some(number))).ok()
 }
 
 struct Generator<'a> {
@@ -29,8 +28,16 @@ struct Generator<'a> {
     depth: u32,
     /// True if the next value belongs to a reserved field.
     is_reserved: bool,
+    /// True if the next text is a decimal.
+    is_decimal: bool,
     /// The outermost variant, until it is chosen.
     first: Option<u32>,
+}
+
+impl<'a> Generator<'a> {
+    fn new(random: &'a mut Random, first: Option<u32>) -> Self {
+        Self { random, depth: 0, is_reserved: false, is_decimal: false, first }
+    }
 }
 
 impl Generator<'_> {
@@ -98,7 +105,11 @@ impl<'de> de::Deserializer<'de> for &mut Generator<'_> {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
-        visitor.visit_str(["", "withdraw", "Zürich", "a:{b}"][self.random.below(4)])
+        let texts = match std::mem::take(&mut self.is_decimal) {
+            true => ["0", "-19.90", "0.001", "99999999999999999999999999999999999999"],
+            false => ["", "withdraw", "Zürich", "a:{b}"],
+        };
+        visitor.visit_str(texts[self.random.below(4)])
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
@@ -181,6 +192,7 @@ impl<'de> de::Deserializer<'de> for &mut Generator<'_> {
     ) -> Result<V::Value, WireError> {
         let number = self.first.take();
         let number = number.unwrap_or_else(|| self.random.below(variants.len()) as u32);
+        self.is_decimal = variants.get(number as usize) == Some(&"Decimal");
         visitor.visit_enum(Chosen { generator: self, number })
     }
 

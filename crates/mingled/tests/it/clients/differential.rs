@@ -185,19 +185,28 @@ fn shown_of(frame: &OwnedFrame) -> String {
     shown(frame)
 }
 
-/// Runs commands on both; returns the first difference.
+/// The numbers of commands that this server gets at once, in turn.
+const AT_ONCE: [usize; 6] = [1, 6, 2, 12, 1, 4];
+
+/// Runs commands on both, in pipelines here and one by one at Redis; returns the first difference.
 fn difference(
     commands: &[Command],
     client: &str,
     own: &mut Raw,
     other: &mut Raw,
 ) -> Option<(usize, String)> {
-    for (place, command) in commands.iter().enumerate() {
-        let command = named(command, client);
-        let (found, expected) = (own.call(&command), other.call(&command));
-        if !same(&command[0], &found, &expected) {
-            return Some((place, format!("{} instead of {}", shown(&found), shown(&expected))));
+    let commands: Vec<Command> = commands.iter().map(|command| named(command, client)).collect();
+    let (mut place, mut sizes) = (0, AT_ONCE.into_iter().cycle());
+    while place < commands.len() {
+        let end = commands.len().min(place + sizes.next().unwrap_or(1));
+        commands[place..end].iter().for_each(|command| own.post(command));
+        for (place, command) in (place..end).zip(&commands[place..end]) {
+            let (found, expected) = (own.reply(), other.call(command));
+            if !same(&command[0], &found, &expected) {
+                return Some((place, format!("{} instead of {}", shown(&found), shown(&expected))));
+            }
         }
+        place = end;
     }
     None
 }

@@ -111,8 +111,14 @@ impl Raw {
         self.next().expect("the connection is open")
     }
 
-    /// Sends a request as an array.
+    /// Sends a request as an array, and returns the reply.
     fn call<S: AsRef<[u8]>>(&mut self, words: &[S]) -> OwnedFrame {
+        self.post(words);
+        self.reply()
+    }
+
+    /// Sends a request as an array.
+    fn post<S: AsRef<[u8]>>(&mut self, words: &[S]) {
         let mut request = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             let word = word.as_ref();
@@ -121,7 +127,6 @@ impl Raw {
             request.extend_from_slice(b"\r\n");
         }
         self.send(request);
-        self.reply()
     }
 
     /// Sends a request as a line, and returns the reply in short form.

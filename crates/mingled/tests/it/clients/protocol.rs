@@ -101,7 +101,7 @@ fn the_server_describes_itself_and_its_commands() {
 }
 
 #[test]
-fn reads_that_come_together_have_the_replies_that_each_has_alone() {
+fn requests_that_come_together_have_the_replies_that_each_has_alone() {
     let mut started = Started::new();
     let mut client = started.client();
     client.expect("MSET a 1 b 2 => +OK\nRPUSH l x y => :2\nHSET h f v => :1");
@@ -115,6 +115,16 @@ fn reads_that_come_together_have_the_replies_that_each_has_alone() {
         // A read sees the write before it, and not the one after it.
         ("GET a", "\"5\""),
         ("STRLEN b", ":1"),
+        ("INCR n", ":1"),
+        ("INCR n", ":2"),
+        ("RPUSH a x", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("RPUSH l z", ":3"),
+        ("DEL n none", ":1"),
+        ("SETNX n 7", ":1"),
+        ("MSET n 8 m 9", "+OK"),
+        ("MGET n m", "[\"8\", \"9\"]"),
+        ("SET strong-k 1", "+OK"),
+        ("GET strong-k", "\"1\""),
         ("MULTI", "+OK"),
         ("GET a", "+QUEUED"),
         ("GET b", "+QUEUED"),
