@@ -297,6 +297,27 @@ fn deposits_at_a_causal_store_never_wait() {
     assert_eq!(bank.balances()[0], 20 + 6 * 20 - taken);
 }
 
+/// Three cities open one account at once: with the pair of the transaction with itself, a causal store
+/// promises that a key is new.
+#[test]
+fn an_account_of_a_causal_store_is_opened_once() {
+    let bank = Bank::new(14, LABELS, Engines::Causal);
+    let calls = CITIES.map(|city| {
+        let bank = &bank;
+        let call: BoxFuture<'_, bool> = Box::pin(async move {
+            let arguments = [("number", "new".to_owned()), ("owner", city.to_owned())];
+            match bank.cities.report(&Session::at(city), "open_account", &arguments).await {
+                Ok(_) => true,
+                Err(Error::Require { .. }) => false,
+                Err(error) => panic!("{city}: {error}"),
+            }
+        });
+        call
+    });
+    let opened = bank.cities.world.block_on(join_all(calls.into()));
+    assert_eq!(opened.into_iter().filter(|opened| *opened).count(), 1);
+}
+
 /// A data center that reaches no other takes deposits and refuses withdrawals, with the reason.
 #[test]
 fn a_data_center_that_is_alone_takes_deposits() {

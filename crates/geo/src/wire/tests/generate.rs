@@ -105,9 +105,10 @@ impl<'de> de::Deserializer<'de> for &mut Generator<'_> {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
-        let texts = match std::mem::take(&mut self.is_decimal) {
-            true => ["0", "-19.90", "0.001", "99999999999999999999999999999999999999"],
-            false => ["", "withdraw", "Zürich", "a:{b}"],
+        let texts = if std::mem::take(&mut self.is_decimal) {
+            ["0", "-19.90", "0.001", "99999999999999999999999999999999999999"]
+        } else {
+            ["", "withdraw", "Zürich", "a:{b}"]
         };
         visitor.visit_str(texts[self.random.below(4)])
     }
