@@ -308,7 +308,7 @@ fn an_account_of_a_causal_store_is_opened_once() {
             let arguments = [("number", "new".to_owned()), ("owner", city.to_owned())];
             match bank.cities.report(&Session::at(city), "open_account", &arguments).await {
                 Ok(_) => true,
-                Err(Error::Require { .. }) => false,
+                Err(Error::Exists(_)) => false,
                 Err(error) => panic!("{city}: {error}"),
             }
         });
