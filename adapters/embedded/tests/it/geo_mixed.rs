@@ -217,7 +217,7 @@ fn guards_of_strong_transactions_hold_everywhere() {
     assert_eq!(at_once(&world, &store, "deposit", |_| adds(1)), 3);
 }
 
-/// An operation with an id counts once, whoever runs it: strong transactions that do not conflict with
+/// An operation with an id counts once, if several transactions run it: strong transactions that do not conflict with
 /// each other, or a strong and a causal one.
 #[test]
 fn an_operation_that_several_run_counts_once() {
