@@ -43,10 +43,10 @@ fn of(transaction: &str, city: &str) -> Session {
     Session { transaction: Some(transaction.into()), ..Session::at(city) }
 }
 
-/// A store all of whose transactions have one name.
-struct Named {
-    inner: Arc<GeoStore>,
-    name: Name,
+/// A store all of whose transactions have one name, if there is one.
+pub struct Named {
+    pub inner: Arc<GeoStore>,
+    pub name: Option<Name>,
 }
 
 impl DataStore for Named {
@@ -59,7 +59,7 @@ impl DataStore for Named {
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         Box::pin(async move {
-            let transaction = Some(self.name.clone());
+            let transaction = self.name.clone();
             self.inner.begin(&Session { transaction, ..session.clone() }).await
         })
     }
@@ -85,7 +85,7 @@ impl Factory for NamedFactory {
         let config = EmbeddedConfig::in_memory().with_geo(geo().with_conflicts([("all", "all")]));
         let opened = Embedded::open_geo(&config, &schema, self.0.clone());
         let inner = opened.expect("the store opens");
-        let named: Arc<dyn DataStore> = Arc::new(Named { inner, name: "all".into() });
+        let named: Arc<dyn DataStore> = Arc::new(Named { inner, name: Some("all".into()) });
         Box::pin(std::future::ready(named))
     }
 

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::geo_labels::Named;
 use crate::support::members::{CITIES, pass};
 use crate::support::{at, usual};
-use mingle_model::{Level, Name, Origin, Stamp, TransactionId};
+use mingle_model::{Level, Origin, TransactionId};
 use mingle_store::conformance::{self, Factory, Report};
 use mingle_store::test_world::join_all;
 use mingle_store::wrap::distance::Distance;
 use mingle_store::{
-    BoxFuture, Capabilities, Commit, Committed, Data, DataStore, Guard, OperationId, Outcome, Read,
-    RecordKey, RecordKind, Session, StoreError, StoreSchema, TestWorld, Transaction, World, Write,
+    BoxFuture, Commit, Committed, Data, DataStore, Guard, OperationId, Outcome, Read, RecordKey,
+    RecordKind, Session, StoreError, StoreSchema, TestWorld, World, Write,
 };
 use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig, GeoStore};
 use tempfile::TempDir;
@@ -43,36 +44,6 @@ fn in_memory(world: &Arc<TestWorld>) -> Arc<GeoStore> {
 
 fn of(transaction: &str, city: &str) -> Session {
     Session { transaction: Some(transaction.into()), ..Session::at(city) }
-}
-
-/// A store all of whose transactions have one name, if there is one.
-struct Named {
-    inner: Arc<GeoStore>,
-    name: Option<Name>,
-}
-
-impl DataStore for Named {
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn begin<'a>(
-        &'a self,
-        session: &'a Session,
-    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        Box::pin(async move {
-            let session = Session { transaction: self.name.clone(), ..session.clone() };
-            self.inner.begin(&session).await
-        })
-    }
-
-    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        self.inner.outcome(id)
-    }
-
-    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        self.inner.everywhere()
-    }
 }
 
 /// Makes stores all of whose transactions have one name; those called `all` conflict.
