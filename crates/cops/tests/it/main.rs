@@ -1,0 +1,6 @@
+//! Golden scripts of the reference protocols: one story of the thesis per test.
+
+mod causal;
+mod faults;
+mod stage;
+mod transactions;
