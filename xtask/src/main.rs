@@ -55,6 +55,7 @@ Tasks:
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found
   sim geo [ARGS…]        the same of the geo-replicated store's core
+  sim cops [ARGS…]       the same of the reference protocols
   sim outage [ARGS…]     a minute without a replica or a store under a steady load, second by second
   soak [--minutes N] [--seed S] [--without ENGINE]
                          two `mingle serve` over real servers that are killed and stopped, for two

@@ -11,6 +11,7 @@
 //! - [`recorded`]: converts a store's recorded events to a history that can be checked;
 //! - [`flaw`], [`sabotage`]: planted faults that the checks must detect.
 
+pub mod cops;
 pub mod flaw;
 pub mod geo;
 pub mod process;

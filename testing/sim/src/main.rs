@@ -1,5 +1,6 @@
 //! `cargo xtask sim`: simulates seed after seed.
 
+mod cops_command;
 mod geo_command;
 mod outage_command;
 
@@ -41,6 +42,7 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
+    Cops(cops_command::Options),
     Geo(geo_command::Options),
     Outage(outage_command::Options),
 }
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
     // Panics are verdicts here, and are reported as verdicts.
     std::panic::set_hook(Box::new(|_| {}));
     match options.command {
+        Some(Command::Cops(options)) => return cops_command::run(&options),
         Some(Command::Geo(options)) => return geo_command::run(&options),
         Some(Command::Outage(options)) => return outage_command::run(&options),
         None => {}

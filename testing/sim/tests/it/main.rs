@@ -1,5 +1,6 @@
 //! Seeds of the simulation, and the same clients over real servers.
 
+mod cops;
 mod geo;
 mod geo_baselines;
 mod live;
