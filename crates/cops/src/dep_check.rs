@@ -61,7 +61,8 @@ impl DepChecks {
         let mut open = BTreeSet::new();
         for dep in deps {
             let is_own = net.local(dep.key) == net.id;
-            if !net.config.has(Flaw::DepsUnchecked) && !(is_own && self.is_applied(net, *dep)) {
+            let is_unchecked = net.config.has(Flaw::DepsUnchecked);
+            if !(is_unchecked || is_own && self.is_applied(net, *dep)) {
                 open.insert(*dep);
             }
         }

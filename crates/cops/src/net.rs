@@ -36,10 +36,10 @@ impl Net {
     /// Returns the timestamp of an event now.
     pub fn stamp(&mut self) -> Timestamp {
         let time = self.clock.tick();
-        match self.config.has(Flaw::SignedNodeIds) {
-            true => Timestamp::signed(time, self.id),
-            false => Timestamp::new(time, self.id),
+        if self.config.has(Flaw::SignedNodeIds) {
+            return Timestamp::signed(time, self.id);
         }
+        Timestamp::new(time, self.id)
     }
 
     /// Returns the server of a key in this data center.

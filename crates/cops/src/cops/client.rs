@@ -156,7 +156,9 @@ impl Client {
             begun_us: now_us,
         };
         self.running.insert(request, running);
-        keys.into_iter().for_each(|key| self.read(request, key, None));
+        for key in keys {
+            self.read(request, key, None);
+        }
         request
     }
 
@@ -242,7 +244,9 @@ impl Client {
         running.rounds = 2;
         running.missing = second.len();
         self.outputs.push_back(Output::Event(Event::Reached(Point::SecondRound)));
-        second.into_iter().for_each(|(key, ts)| self.read(request, key, Some(ts)));
+        for (key, ts) in second {
+            self.read(request, key, Some(ts));
+        }
     }
 
     /// Begins a read-only transaction again that took longer than `trans_time`.
@@ -258,7 +262,9 @@ impl Client {
             ..running
         };
         self.running.insert(request, again);
-        keys.into_iter().for_each(|key| self.read(request, key, None));
+        for key in keys {
+            self.read(request, key, None);
+        }
     }
 
     fn finish(&mut self, request: RequestId) {
@@ -289,9 +295,10 @@ impl Client {
         for ts in &result.versions {
             let dep = Dep { key, ts: *ts };
             context.read(dep);
-            match result.never_depend {
-                true => graph.never_depend(dep),
-                false => graph.add(dep, &result.deps),
+            if result.never_depend {
+                graph.never_depend(dep);
+            } else {
+                graph.add(dep, &result.deps);
             }
         }
     }

@@ -195,14 +195,14 @@ impl State {
     /// Returns the value of each key and the timestamps of its versions.
     pub fn contents(&self, net: &Net) -> Vec<(u32, Vec<u64>, Vec<Timestamp>)> {
         let is_cd = net.config.protocol == Protocol::CopsCd;
-        let content = |(key, versions): (&u32, &Versions)| match is_cd {
-            true => (*key, versions.merged(&net.config), versions.timestamps()),
-            false => {
-                let latest = versions.latest();
-                let value = latest.map(|(_, version)| version.value);
-                let ts = latest.map(|(ts, _)| ts);
-                (*key, value.into_iter().collect(), ts.into_iter().collect())
+        let content = |(key, versions): (&u32, &Versions)| {
+            if is_cd {
+                return (*key, versions.merged(&net.config), versions.timestamps());
             }
+            let latest = versions.latest();
+            let value = latest.map(|(_, version)| version.value);
+            let ts = latest.map(|(ts, _)| ts);
+            (*key, value.into_iter().collect(), ts.into_iter().collect())
         };
         self.keys.iter().map(content).collect()
     }

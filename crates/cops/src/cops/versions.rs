@@ -51,7 +51,7 @@ impl Versions {
                 if config.has(Flaw::ConflictIgnored) {
                     self.kept.clear();
                 }
-                previous.iter().for_each(|ts| drop(self.kept.remove(ts)));
+                self.kept.retain(|ts, _| !previous.contains(ts));
                 self.kept.insert(ts, version);
             }
             Protocol::CopsRt => {

@@ -100,10 +100,10 @@ impl Plan {
 
     /// Returns the longest delay of a packet between two data centers, in microseconds.
     pub fn delay_us(&self, from: u8, to: u8) -> u64 {
-        match from == to {
-            true => 1_500,
-            false => self.delays_us[usize::from(from & 3) * 4 + usize::from(to & 3)],
+        if from == to {
+            return 1_500;
         }
+        self.delays_us[usize::from(from & 3) * 4 + usize::from(to & 3)]
     }
 
     /// Returns the number of calls and faults.

@@ -10,13 +10,16 @@ const FINDING_SEEDS: u64 = 60;
 
 /// The protocols in which a planted fault can do harm.
 fn protocols(flaw: Flaw) -> &'static [Protocol] {
-    use Protocol::*;
+    const CHECKED: &[Protocol] =
+        &[Protocol::Cops, Protocol::CopsRt, Protocol::CopsCd, Protocol::Log];
     match flaw {
-        Flaw::SignedNodeIds | Flaw::NotRetried => &[Eventual, Cops, CopsRt, CopsCd, Log],
-        Flaw::DepsUnchecked | Flaw::DepCheckByNewer => &[Cops, CopsRt, CopsCd, Log],
-        Flaw::DepCheckWithoutDeadline | Flaw::ReadForgotten => &[Cops, CopsRt, CopsCd],
-        Flaw::OneRound | Flaw::PrematureCollection => &[CopsRt],
-        Flaw::MergeByArrival | Flaw::ConflictIgnored => &[CopsCd],
+        Flaw::SignedNodeIds | Flaw::NotRetried => &Protocol::ALL,
+        Flaw::DepsUnchecked | Flaw::DepCheckByNewer => CHECKED,
+        Flaw::DepCheckWithoutDeadline | Flaw::ReadForgotten => {
+            &[Protocol::Cops, Protocol::CopsRt, Protocol::CopsCd]
+        }
+        Flaw::OneRound | Flaw::PrematureCollection => &[Protocol::CopsRt],
+        Flaw::MergeByArrival | Flaw::ConflictIgnored => &[Protocol::CopsCd],
     }
 }
 

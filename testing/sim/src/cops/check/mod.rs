@@ -74,10 +74,10 @@ fn causal(record: &Record) -> Result<(), Broken> {
     let history = history(record)
         .map_err(|how| Broken { promise: "answers name operations that there are", how })?;
     let verdict = check(&history, Model::CausalPlus);
-    match verdict.is_satisfied() {
-        true => Ok(()),
-        false => Err(Broken { promise: "the history is causal+", how: verdict.to_string() }),
+    if verdict.is_satisfied() {
+        return Ok(());
     }
+    Err(Broken { promise: "the history is causal+", how: verdict.to_string() })
 }
 
 fn history(record: &Record) -> Result<History, String> {
