@@ -5,6 +5,7 @@
 //! data_center = "d1"                            # this one
 //! folder = "data"                               # beside this file
 //! listen = "127.0.0.1:6399"                     # for clients
+//! status = "127.0.0.1:9399"                     # of the status page; without it there is none
 //!
 //! [data_centers]                                # addresses for each other
 //! d0 = "10.0.0.1:7399"
@@ -49,6 +50,7 @@ struct Contents {
     incarnation: Option<Spanned<u32>>,
     folder: PathBuf,
     listen: Option<Text>,
+    status: Option<Text>,
     partitions: Option<Spanned<u64>>,
     #[serde(default)]
     strong_only: Vec<Text>,
@@ -146,6 +148,10 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
         Some(text) => file.parsed("listen", text, "an address such as 127.0.0.1:6399")?,
         None => super::LISTEN.parse().map_err(|_| "the usual address cannot be read")?,
     };
+    let status = match &contents.status {
+        Some(text) => Some(file.parsed("status", text, "an address such as 127.0.0.1:9399")?),
+        None => None,
+    };
     let durability = match &contents.durability {
         Some(text) => file.parsed("durability", text, "memory, disk or uniform")?,
         None => Durability::default(),
@@ -159,6 +165,7 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
     Ok(Start {
         folder: beside(contents.folder),
         listen,
+        status,
         dc,
         incarnation: contents.incarnation.map(Spanned::into_inner),
         peers,
@@ -319,6 +326,7 @@ pub fn summary(start: &Start) -> String {
          data center   d{dc}, {partitions} partitions\n\
          data centers  {}\n\
          clients       {listen}, at most {}\n\
+         status page   {}\n\
          folder        {}\n\
          durability    {durability}\n\
          strong only   {}\n\
@@ -326,6 +334,7 @@ pub fn summary(start: &Start) -> String {
          tokens        {tokens}",
         peers.join(", "),
         start.clients_max,
+        start.status.map_or("none".into(), |address| format!("http://{address}/")),
         folder.display(),
         or_none(strong, ", "),
         or_none(labels, " "),

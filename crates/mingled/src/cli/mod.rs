@@ -53,6 +53,10 @@ struct Single {
     /// Address for clients. There are no passwords, so only loopback is accepted.
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
+    /// Address of a page with the state, of figures for Prometheus, and of /live and /ready, over HTTP.
+    /// Only loopback is accepted.
+    #[arg(long, value_name = "ADDRESS")]
+    status: Option<SocketAddr>,
     #[command(flatten)]
     shape: Shape,
 }
@@ -90,6 +94,10 @@ struct Cluster {
     /// Port for clients of the first data center; the others have the next ones. 0 takes free ports.
     #[arg(long, value_name = "PORT", default_value_t = 6400)]
     port: u16,
+    /// Port of the first data center's page with the state, over HTTP; the others have the next ones. 0
+    /// takes free ports.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    status_port: u16,
     /// Round trip between any two of them, for example 40ms: messages are held back for half of it.
     #[arg(long, value_name = "DURATION", default_value = "0ms", value_parser = duration)]
     between: Duration,
@@ -116,6 +124,10 @@ struct Given {
     /// Address for clients. There are no passwords, so only loopback is accepted.
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
+    /// Address of a page with the state, of figures for Prometheus, and of /live and /ready, over HTTP.
+    /// Only loopback is accepted.
+    #[arg(long, value_name = "ADDRESS")]
+    status: Option<SocketAddr>,
     /// Number of this data center, from 0.
     #[arg(long, value_name = "NUMBER", required_unless_present = "config")]
     dc: Option<u8>,

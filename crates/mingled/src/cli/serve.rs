@@ -11,7 +11,7 @@ use std::time::Duration;
 use mingle_geo::DcId;
 use mingled::process::{Durability, Process, Settings, Stopped};
 use mingled::resp::Limits;
-use mingled::server::{self, Server, Tokens};
+use mingled::server::{self, Server, StatusPage, Tokens};
 
 use super::founded::{Found, journal, key, known_cluster, new_cluster, new_key, open};
 use super::label::{Declared, conflicts};
@@ -29,6 +29,8 @@ pub const TOKEN_LIFETIME: Duration = Duration::from_mins(10);
 pub struct Start {
     pub folder: PathBuf,
     pub listen: SocketAddr,
+    /// The address of the status page, if there is one.
+    pub status: Option<SocketAddr>,
     pub dc: u8,
     /// The incarnation; `None` is that of the folder.
     pub incarnation: Option<u32>,
@@ -58,6 +60,7 @@ impl Start {
         Self {
             folder,
             listen,
+            status: None,
             dc: 0,
             incarnation: None,
             peers: Vec::new(),
@@ -80,7 +83,8 @@ impl Start {
 /// Runs a single data center.
 pub fn single(of: &Single) -> Result<(), String> {
     let cluster = known_cluster(&of.dir)?.unwrap_or_else(new_cluster);
-    let start = Start::new(of.dir.clone(), of.listen, cluster, &of.shape);
+    let start =
+        Start { status: of.status, ..Start::new(of.dir.clone(), of.listen, cluster, &of.shape) };
     // Nothing is made in a folder that belongs to another cluster.
     check(&start)?;
     let token_key = of.dir.join("token-key");
@@ -104,6 +108,7 @@ pub fn serve(of: &Given) -> Result<(), String> {
     }
     run(&Start {
         dc,
+        status: of.status,
         incarnation: of.incarnation,
         peers: of.peers.clone(),
         ends_with_input: of.ends_with_input,
@@ -118,14 +123,12 @@ fn bind(address: SocketAddr, of: &str) -> Result<TcpListener, String> {
         .map_err(|error| format!("{address} cannot be used for {of}: {error}"))
 }
 
-/// Checks the address for clients.
+/// Checks the addresses for clients and of the status page.
 pub fn check(start: &Start) -> Result<(), String> {
-    if start.listen.ip().is_loopback() {
-        return Ok(());
-    }
+    let mut addresses = [Some(start.listen), start.status].into_iter().flatten();
+    let Some(open) = addresses.find(|address| !address.ip().is_loopback()) else { return Ok(()) };
     Err(format!(
-        "{} is not on loopback: without passwords, clients of other machines are not accepted",
-        start.listen
+        "{open} is not on loopback: without passwords, clients of other machines are not accepted"
     ))
 }
 
@@ -138,6 +141,7 @@ pub fn run(start: &Start) -> Result<(), String> {
     };
     let mut signals = Signals::catch()?;
     let clients = bind(start.listen, "clients")?;
+    let status = start.status.map(|address| bind(address, "the status page")).transpose()?;
     let place = start.peers.get(usize::from(start.dc)).copied();
     let others = bind(place.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))), "data centers")?;
     let (settings, labels) = settings(start, &open(start)?);
@@ -151,7 +155,9 @@ pub fn run(start: &Start) -> Result<(), String> {
     let process = Arc::new(process);
     let server = Server::start(of_clients, process.clone(), clients)
         .map_err(|error| format!("clients cannot be served: {error}"))?;
-    announce(&server, start)?;
+    let page = status.map(|listener| StatusPage::start(&server, listener)).transpose();
+    let page = page.map_err(|error| format!("the status page cannot be served: {error}"))?;
+    announce(&server, page.as_ref(), start)?;
     let input = Arc::new(AtomicBool::new(true));
     if start.ends_with_input {
         watch_input(input.clone());
@@ -161,6 +167,8 @@ pub fn run(start: &Start) -> Result<(), String> {
         noted = show_notes(&process, start.dc, noted);
     }
     show_notes(&process, start.dc, noted);
+    // It asks the process, which has to have no other owner then.
+    drop(page);
     server.stop();
     let stopped = Arc::into_inner(process).map_or(Stopped::Asked, Process::stop);
     match stopped {
@@ -211,13 +219,18 @@ fn settings(start: &Start, found: &Found) -> (Settings, Vec<mingle_geo::certify:
     (settings, labels)
 }
 
-/// Prints the line that tells where clients are served.
-fn announce(server: &Server, start: &Start) -> Result<(), String> {
+/// Prints the lines that tell where clients are served, and where the status page is.
+fn announce(server: &Server, page: Option<&StatusPage>, start: &Start) -> Result<(), String> {
     let address = server.address();
     let port = address.port();
     let folder = start.folder.display();
     let mut out = std::io::stdout();
-    writeln!(out, "listening on {address}, data in {folder}; try: redis-cli -p {port} set a 1")
+    let page = page.map(|page| format!("status page at http://{}/\n", page.address()));
+    let page = page.unwrap_or_default();
+    // At once: what starts data centers reads both lines and no more.
+    let line =
+        format!("listening on {address}, data in {folder}; try: redis-cli -p {port} set a 1");
+    out.write_all(format!("{line}\n{page}").as_bytes())
         .and_then(|()| out.flush())
         .map_err(|error| format!("the address cannot be printed: {error}"))
 }

@@ -25,6 +25,7 @@ mod failure;
 mod info;
 mod names;
 mod session;
+mod status;
 mod token;
 mod transaction;
 
@@ -42,6 +43,7 @@ use mingle_geo::certify::Label;
 use crate::process::{self, Durability, Process};
 use crate::resp::{Limits, Protocol, Reply};
 
+pub use status::StatusPage;
 pub use token::Tokens;
 
 /// The maximum number of runs of a strong transaction that conflicts with others.
