@@ -67,7 +67,7 @@ impl Children {
             format!("127.0.0.1:{port}")
         };
         let peers: Vec<String> = peers.iter().map(ToString::to_string).collect();
-        let Shape { partitions, strong_only, labels, durability, clients_max } = &of.shape;
+        let Shape { partitions, strong_only, labels, durability, clients_max, slow_ms } = &of.shape;
         let mut command = Command::new(std::env::current_exe().map_err(fault)?);
         command
             .args([
@@ -83,6 +83,7 @@ impl Children {
             .args(["--peers", &peers.join(","), "--cluster", &format!("{cluster:032x}")])
             .args(["--partitions", &partitions.to_string()])
             .args(["--clients-max", &clients_max.to_string()])
+            .args(["--slow-ms", &slow_ms.to_string()])
             .args(["--durability", &durability.to_string()])
             .args(["--delay", &format!("{}us", of.between.as_micros() / 2)])
             .arg("--dir")

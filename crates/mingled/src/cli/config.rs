@@ -37,6 +37,9 @@ use super::serve::{Start, TOKEN_LIFETIME};
 /// The maximum length of a file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// The usual number of milliseconds after which a request is slow.
+const SLOW_MS: u64 = mingled::server::SLOW.as_millis() as u64;
+
 /// The maximum number of partitions.
 const PARTITIONS_MAX: u64 = 1_024;
 
@@ -57,6 +60,7 @@ struct Contents {
     durability: Option<Text>,
     token_key_file: Option<PathBuf>,
     token_minutes: Option<Spanned<u64>>,
+    slow_ms: Option<Spanned<u64>>,
     data_centers: Spanned<BTreeMap<Text, Text>>,
     #[serde(default)]
     labels: BTreeMap<Text, Vec<String>>,
@@ -159,6 +163,7 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
     let minutes = contents.token_minutes.as_ref();
     let usual = TOKEN_LIFETIME.as_secs() / 60;
     let minutes = file.within("token_minutes", minutes, (1, 1_000_000), usual)?;
+    let slow = file.within("slow_ms", contents.slow_ms.as_ref(), (0, 1_000_000_000), SLOW_MS)?;
     let most = PARTITIONS_MAX;
     let partitions = file.within("partitions", contents.partitions.as_ref(), (1, most), 4)?;
     let (clients_max, limits, idle) = limits(file, &contents.limits)?;
@@ -179,6 +184,7 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
         token_key: contents.token_key_file.map(beside),
         token_lifetime: Duration::from_secs(60 * minutes),
         clients_max,
+        slow: Duration::from_millis(slow),
         limits,
         idle,
     })

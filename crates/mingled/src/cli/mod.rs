@@ -80,6 +80,9 @@ struct Shape {
     /// Maximum number of clients.
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
     clients_max: usize,
+    /// Milliseconds after which a request is slow, for SLOWLOG.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    slow_ms: u64,
 }
 
 /// Several data centers on this machine.

@@ -48,6 +48,8 @@ pub struct Start {
     pub token_key: Option<PathBuf>,
     pub token_lifetime: Duration,
     pub clients_max: usize,
+    /// The time after which a request is slow.
+    pub slow: Duration,
     pub limits: Limits,
     /// The time after which a connection without requests is closed.
     pub idle: Option<Duration>,
@@ -56,7 +58,8 @@ pub struct Start {
 impl Start {
     /// Creates the start of a single data center in a folder of a cluster.
     fn new(folder: PathBuf, listen: SocketAddr, cluster: u128, shape: &Shape) -> Self {
-        let Shape { partitions, strong_only, labels, durability, clients_max } = shape.clone();
+        let Shape { partitions, strong_only, labels, durability, clients_max, slow_ms } =
+            shape.clone();
         Self {
             folder,
             listen,
@@ -74,6 +77,7 @@ impl Start {
             token_key: None,
             token_lifetime: TOKEN_LIFETIME,
             clients_max,
+            slow: Duration::from_millis(slow_ms),
             limits: Limits::default(),
             idle: None,
         }
@@ -150,6 +154,7 @@ pub fn run(start: &Start) -> Result<(), String> {
     of_clients.connections_max = start.clients_max;
     of_clients.limits = start.limits;
     of_clients.idle = start.idle;
+    of_clients.slow = Some(start.slow);
     of_clients.tokens = tokens;
     let process = Process::start(settings, others).map_err(|error| error.to_string())?;
     let process = Arc::new(process);

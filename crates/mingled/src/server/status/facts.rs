@@ -44,6 +44,8 @@ pub struct Clients {
     pub accepted: u64,
     pub refused: u64,
     pub requests: u64,
+    /// The number of requests that took long, for `SLOWLOG`.
+    pub slow_requests: u64,
 }
 
 /// A data center, as this one sees it.
@@ -84,6 +86,7 @@ impl Facts {
                 accepted: shared.accepted.load(Ordering::Relaxed),
                 refused: shared.refused.load(Ordering::Relaxed),
                 requests: shared.requests.load(Ordering::Relaxed),
+                slow_requests: shared.slow.noted(),
             },
             data_centers: status.centers.into_iter().map(DataCenter::of).collect(),
             notes: status.notes,

@@ -62,6 +62,8 @@ fn of_clients(all: &mut Registry, facts: &Facts) {
     let refused = "Connections of clients that were refused because there were too many";
     all.register("clients_refused", refused, ConstCounter::new(clients.refused));
     all.register("requests", "Requests of clients", ConstCounter::new(clients.requests));
+    let slow = "Requests that took long; SLOWLOG has the last of them";
+    all.register("slow_requests", slow, ConstCounter::new(clients.slow_requests));
 }
 
 fn of_data_centers(all: &mut Registry, own: &str, centers: &[DataCenter]) {

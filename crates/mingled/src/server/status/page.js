@@ -57,6 +57,7 @@ function showFigures(facts) {
     [facts.clients.address, "address for clients"],
     [`${facts.clients.connected} of ${facts.clients.at_most}`, "clients"],
     [facts.clients.requests.toLocaleString("en"), "requests"],
+    [facts.clients.slow_requests.toLocaleString("en"), "slow requests"],
     [facts.clients.refused.toLocaleString("en"), "clients refused"],
     [facts.durability, "durability"],
     [`${facts.partitions}`, "partitions"],

@@ -156,6 +156,7 @@ fn wrong_settings_are_refused_with_the_line_and_the_expected_value() {
         ("listen = ", "status = \"80\"\nlisten = ", 4, "status is '80', expected an address such"),
         ("lock:*", "lock", 5, "strong_only has 'lock', expected the beginning of names and one *"),
         ("minutes = 5", "minutes = 0", 7, "token_minutes is 0, expected 1 to 1000000"),
+        ("listen = ", "slow_ms = -1\nlisten = ", 4, "invalid value: integer `-1`, expected u64"),
         ("minutes = 5", "minutes = \"5\"", 7, "invalid type: string \"5\", expected u64"),
         ("d2 = ", "d3 = ", 9, "[data_centers] has 'd0, d1, d3', expected d0 and the next ones"),
         ("clients = 20", "clients = 0", 19, "limits.clients is 0, expected 1 to 100000"),
