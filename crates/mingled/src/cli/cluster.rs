@@ -32,9 +32,9 @@ pub fn run(of: &Cluster) -> Result<(), String> {
     let peers = free_addresses(of.dcs)?;
     let mut children = Children(Vec::new());
     for dc in 0..of.dcs {
-        let address = children.start(of, dc, cluster, &peers)?;
+        let (address, page) = children.start(of, dc, cluster, &peers)?;
         let port = address.rsplit(':').next().unwrap_or_default();
-        println!("d{dc} listens on {address}; try: redis-cli -p {port} datacenters");
+        println!("d{dc} listens on {address}; try: redis-cli -p {port} datacenters; {page}");
     }
     println!("{} data centers run; Ctrl-C stops them", of.dcs);
     while !signals.wait(LOOK) {
@@ -53,18 +53,21 @@ fn free_addresses(count: u8) -> Result<Vec<SocketAddr>, String> {
 }
 
 impl Children {
-    /// Starts a data center, and returns its address for clients.
+    /// Starts a data center, and returns its address for clients and the line with its status page.
     fn start(
         &mut self,
         of: &Cluster,
         dc: u8,
         cluster: u128,
         peers: &[SocketAddr],
-    ) -> Result<String, String> {
+    ) -> Result<(String, String), String> {
         let fault = |error: std::io::Error| format!("data center d{dc} cannot be started: {error}");
-        let port = if of.port == 0 { 0 } else { of.port.saturating_add(dc.into()) };
+        let address = |first: u16| {
+            let port = if first == 0 { 0 } else { first.saturating_add(dc.into()) };
+            format!("127.0.0.1:{port}")
+        };
         let peers: Vec<String> = peers.iter().map(ToString::to_string).collect();
-        let Shape { partitions, strong_only, labels, durability, clients_max } = &of.shape;
+        let Shape { partitions, strong_only, labels, durability, clients_max, slow_ms } = &of.shape;
         let mut command = Command::new(std::env::current_exe().map_err(fault)?);
         command
             .args([
@@ -73,11 +76,14 @@ impl Children {
                 "--dc",
                 &dc.to_string(),
                 "--listen",
-                &format!("127.0.0.1:{port}"),
+                &address(of.port),
+                "--status",
+                &address(of.status_port),
             ])
             .args(["--peers", &peers.join(","), "--cluster", &format!("{cluster:032x}")])
             .args(["--partitions", &partitions.to_string()])
             .args(["--clients-max", &clients_max.to_string()])
+            .args(["--slow-ms", &slow_ms.to_string()])
             .args(["--durability", &durability.to_string()])
             .args(["--delay", &format!("{}us", of.between.as_micros() / 2)])
             .arg("--dir")
@@ -92,13 +98,15 @@ impl Children {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(fault)?;
         self.0.push((dc, child));
         let Some((_, child)) = self.0.last_mut() else { return Err("no child".into()) };
-        let mut line = String::new();
+        let (mut line, mut page) = (String::new(), String::new());
         if let Some(out) = child.stdout.take() {
-            BufReader::new(out).read_line(&mut line).map_err(fault)?;
+            let mut out = BufReader::new(out);
+            out.read_line(&mut line).map_err(fault)?;
+            out.read_line(&mut page).map_err(fault)?;
         }
         let address = line.strip_prefix("listening on ").and_then(|line| line.split(',').next());
         let ended = || format!("data center d{dc} ended at its start; its error is above");
-        address.map(str::to_owned).ok_or_else(ended)
+        Ok((address.map(str::to_owned).ok_or_else(ended)?, page.trim_end().to_owned()))
     }
 
     fn check(&mut self) -> Result<(), String> {

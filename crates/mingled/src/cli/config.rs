@@ -5,6 +5,7 @@
 //! data_center = "d1"                            # this one
 //! folder = "data"                               # beside this file
 //! listen = "127.0.0.1:6399"                     # for clients
+//! status = "127.0.0.1:9399"                     # of the status page; without it there is none
 //!
 //! [data_centers]                                # addresses for each other
 //! d0 = "10.0.0.1:7399"
@@ -36,6 +37,9 @@ use super::serve::{Start, TOKEN_LIFETIME};
 /// The maximum length of a file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// The usual number of milliseconds after which a request is slow.
+const SLOW_MS: u64 = mingled::server::SLOW.as_millis() as u64;
+
 /// The maximum number of partitions.
 const PARTITIONS_MAX: u64 = 1_024;
 
@@ -49,12 +53,14 @@ struct Contents {
     incarnation: Option<Spanned<u32>>,
     folder: PathBuf,
     listen: Option<Text>,
+    status: Option<Text>,
     partitions: Option<Spanned<u64>>,
     #[serde(default)]
     strong_only: Vec<Text>,
     durability: Option<Text>,
     token_key_file: Option<PathBuf>,
     token_minutes: Option<Spanned<u64>>,
+    slow_ms: Option<Spanned<u64>>,
     data_centers: Spanned<BTreeMap<Text, Text>>,
     #[serde(default)]
     labels: BTreeMap<Text, Vec<String>>,
@@ -146,6 +152,10 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
         Some(text) => file.parsed("listen", text, "an address such as 127.0.0.1:6399")?,
         None => super::LISTEN.parse().map_err(|_| "the usual address cannot be read")?,
     };
+    let status = match &contents.status {
+        Some(text) => Some(file.parsed("status", text, "an address such as 127.0.0.1:9399")?),
+        None => None,
+    };
     let durability = match &contents.durability {
         Some(text) => file.parsed("durability", text, "memory, disk or uniform")?,
         None => Durability::default(),
@@ -153,12 +163,14 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
     let minutes = contents.token_minutes.as_ref();
     let usual = TOKEN_LIFETIME.as_secs() / 60;
     let minutes = file.within("token_minutes", minutes, (1, 1_000_000), usual)?;
+    let slow = file.within("slow_ms", contents.slow_ms.as_ref(), (0, 1_000_000_000), SLOW_MS)?;
     let most = PARTITIONS_MAX;
     let partitions = file.within("partitions", contents.partitions.as_ref(), (1, most), 4)?;
     let (clients_max, limits, idle) = limits(file, &contents.limits)?;
     Ok(Start {
         folder: beside(contents.folder),
         listen,
+        status,
         dc,
         incarnation: contents.incarnation.map(Spanned::into_inner),
         peers,
@@ -172,6 +184,7 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
         token_key: contents.token_key_file.map(beside),
         token_lifetime: Duration::from_secs(60 * minutes),
         clients_max,
+        slow: Duration::from_millis(slow),
         limits,
         idle,
     })
@@ -319,6 +332,7 @@ pub fn summary(start: &Start) -> String {
          data center   d{dc}, {partitions} partitions\n\
          data centers  {}\n\
          clients       {listen}, at most {}\n\
+         status page   {}\n\
          folder        {}\n\
          durability    {durability}\n\
          strong only   {}\n\
@@ -326,6 +340,7 @@ pub fn summary(start: &Start) -> String {
          tokens        {tokens}",
         peers.join(", "),
         start.clients_max,
+        start.status.map_or("none".into(), |address| format!("http://{address}/")),
         folder.display(),
         or_none(strong, ", "),
         or_none(labels, " "),

@@ -53,6 +53,10 @@ struct Single {
     /// Address for clients. There are no passwords, so only loopback is accepted.
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
+    /// Address of a page with the state, of figures for Prometheus, and of /live and /ready, over HTTP.
+    /// Only loopback is accepted.
+    #[arg(long, value_name = "ADDRESS")]
+    status: Option<SocketAddr>,
     #[command(flatten)]
     shape: Shape,
 }
@@ -76,6 +80,9 @@ struct Shape {
     /// Maximum number of clients.
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
     clients_max: usize,
+    /// Milliseconds after which a request is slow, for SLOWLOG.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    slow_ms: u64,
 }
 
 /// Several data centers on this machine.
@@ -90,6 +97,10 @@ struct Cluster {
     /// Port for clients of the first data center; the others have the next ones. 0 takes free ports.
     #[arg(long, value_name = "PORT", default_value_t = 6400)]
     port: u16,
+    /// Port of the first data center's page with the state, over HTTP; the others have the next ones. 0
+    /// takes free ports.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    status_port: u16,
     /// Round trip between any two of them, for example 40ms: messages are held back for half of it.
     #[arg(long, value_name = "DURATION", default_value = "0ms", value_parser = duration)]
     between: Duration,
@@ -116,6 +127,10 @@ struct Given {
     /// Address for clients. There are no passwords, so only loopback is accepted.
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
+    /// Address of a page with the state, of figures for Prometheus, and of /live and /ready, over HTTP.
+    /// Only loopback is accepted.
+    #[arg(long, value_name = "ADDRESS")]
+    status: Option<SocketAddr>,
     /// Number of this data center, from 0.
     #[arg(long, value_name = "NUMBER", required_unless_present = "config")]
     dc: Option<u8>,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use mingle_geo::DcId;
 use mingled::process::{Durability, Process, Settings, Stopped};
 use mingled::resp::Limits;
-use mingled::server::{self, Server, Tokens};
+use mingled::server::{self, Server, StatusPage, Tokens};
 
 use super::founded::{Found, journal, key, known_cluster, new_cluster, new_key, open};
 use super::label::{Declared, conflicts};
@@ -29,6 +29,8 @@ pub const TOKEN_LIFETIME: Duration = Duration::from_mins(10);
 pub struct Start {
     pub folder: PathBuf,
     pub listen: SocketAddr,
+    /// The address of the status page, if there is one.
+    pub status: Option<SocketAddr>,
     pub dc: u8,
     /// The incarnation; `None` is that of the folder.
     pub incarnation: Option<u32>,
@@ -46,6 +48,8 @@ pub struct Start {
     pub token_key: Option<PathBuf>,
     pub token_lifetime: Duration,
     pub clients_max: usize,
+    /// The time after which a request is slow.
+    pub slow: Duration,
     pub limits: Limits,
     /// The time after which a connection without requests is closed.
     pub idle: Option<Duration>,
@@ -54,10 +58,12 @@ pub struct Start {
 impl Start {
     /// Creates the start of a single data center in a folder of a cluster.
     fn new(folder: PathBuf, listen: SocketAddr, cluster: u128, shape: &Shape) -> Self {
-        let Shape { partitions, strong_only, labels, durability, clients_max } = shape.clone();
+        let Shape { partitions, strong_only, labels, durability, clients_max, slow_ms } =
+            shape.clone();
         Self {
             folder,
             listen,
+            status: None,
             dc: 0,
             incarnation: None,
             peers: Vec::new(),
@@ -71,6 +77,7 @@ impl Start {
             token_key: None,
             token_lifetime: TOKEN_LIFETIME,
             clients_max,
+            slow: Duration::from_millis(slow_ms),
             limits: Limits::default(),
             idle: None,
         }
@@ -80,7 +87,8 @@ impl Start {
 /// Runs a single data center.
 pub fn single(of: &Single) -> Result<(), String> {
     let cluster = known_cluster(&of.dir)?.unwrap_or_else(new_cluster);
-    let start = Start::new(of.dir.clone(), of.listen, cluster, &of.shape);
+    let start =
+        Start { status: of.status, ..Start::new(of.dir.clone(), of.listen, cluster, &of.shape) };
     // Nothing is made in a folder that belongs to another cluster.
     check(&start)?;
     let token_key = of.dir.join("token-key");
@@ -104,6 +112,7 @@ pub fn serve(of: &Given) -> Result<(), String> {
     }
     run(&Start {
         dc,
+        status: of.status,
         incarnation: of.incarnation,
         peers: of.peers.clone(),
         ends_with_input: of.ends_with_input,
@@ -118,14 +127,12 @@ fn bind(address: SocketAddr, of: &str) -> Result<TcpListener, String> {
         .map_err(|error| format!("{address} cannot be used for {of}: {error}"))
 }
 
-/// Checks the address for clients.
+/// Checks the addresses for clients and of the status page.
 pub fn check(start: &Start) -> Result<(), String> {
-    if start.listen.ip().is_loopback() {
-        return Ok(());
-    }
+    let mut addresses = [Some(start.listen), start.status].into_iter().flatten();
+    let Some(open) = addresses.find(|address| !address.ip().is_loopback()) else { return Ok(()) };
     Err(format!(
-        "{} is not on loopback: without passwords, clients of other machines are not accepted",
-        start.listen
+        "{open} is not on loopback: without passwords, clients of other machines are not accepted"
     ))
 }
 
@@ -138,6 +145,7 @@ pub fn run(start: &Start) -> Result<(), String> {
     };
     let mut signals = Signals::catch()?;
     let clients = bind(start.listen, "clients")?;
+    let status = start.status.map(|address| bind(address, "the status page")).transpose()?;
     let place = start.peers.get(usize::from(start.dc)).copied();
     let others = bind(place.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))), "data centers")?;
     let (settings, labels) = settings(start, &open(start)?);
@@ -146,12 +154,15 @@ pub fn run(start: &Start) -> Result<(), String> {
     of_clients.connections_max = start.clients_max;
     of_clients.limits = start.limits;
     of_clients.idle = start.idle;
+    of_clients.slow = Some(start.slow);
     of_clients.tokens = tokens;
     let process = Process::start(settings, others).map_err(|error| error.to_string())?;
     let process = Arc::new(process);
     let server = Server::start(of_clients, process.clone(), clients)
         .map_err(|error| format!("clients cannot be served: {error}"))?;
-    announce(&server, start)?;
+    let page = status.map(|listener| StatusPage::start(&server, listener)).transpose();
+    let page = page.map_err(|error| format!("the status page cannot be served: {error}"))?;
+    announce(&server, page.as_ref(), start)?;
     let input = Arc::new(AtomicBool::new(true));
     if start.ends_with_input {
         watch_input(input.clone());
@@ -161,6 +172,8 @@ pub fn run(start: &Start) -> Result<(), String> {
         noted = show_notes(&process, start.dc, noted);
     }
     show_notes(&process, start.dc, noted);
+    // It asks the process, which has to have no other owner then.
+    drop(page);
     server.stop();
     let stopped = Arc::into_inner(process).map_or(Stopped::Asked, Process::stop);
     match stopped {
@@ -211,13 +224,18 @@ fn settings(start: &Start, found: &Found) -> (Settings, Vec<mingle_geo::certify:
     (settings, labels)
 }
 
-/// Prints the line that tells where clients are served.
-fn announce(server: &Server, start: &Start) -> Result<(), String> {
+/// Prints the lines that tell where clients are served, and where the status page is.
+fn announce(server: &Server, page: Option<&StatusPage>, start: &Start) -> Result<(), String> {
     let address = server.address();
     let port = address.port();
     let folder = start.folder.display();
     let mut out = std::io::stdout();
-    writeln!(out, "listening on {address}, data in {folder}; try: redis-cli -p {port} set a 1")
+    let page = page.map(|page| format!("status page at http://{}/\n", page.address()));
+    let page = page.unwrap_or_default();
+    // At once: what starts data centers reads both lines and no more.
+    let line =
+        format!("listening on {address}, data in {folder}; try: redis-cli -p {port} set a 1");
+    out.write_all(format!("{line}\n{page}").as_bytes())
         .and_then(|()| out.flush())
         .map_err(|error| format!("the address cannot be printed: {error}"))
 }

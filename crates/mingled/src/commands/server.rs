@@ -28,6 +28,8 @@ pub const CONNECTION: &[Command] = &[
     Command::server("select", 2, Of::Select, "Accepts database 0, the only one."),
     Command::server("session", -2, Of::Session, "Returns a token of the session, continues from one, or sets when commits are acknowledged.")
         .differs("Not in Redis. Has `TOKEN`, `ATTACH token` and `DURABLE [memory|disk|uniform]`."),
+    Command::server("slowlog", -2, Of::SlowLog, "Lists the last requests that took long: `GET [count]`, `LEN`, `RESET`.")
+        .differs("The time has all that a client waits for: the disk, and other data centers. Tokens are not kept."),
     Command::server("time", 1, Of::Time, "Returns the time of the machine."),
     Command::server("wait", 3, Of::Wait, "Waits as `BARRIER`, and returns the number of other data centers that are connected.")
         .differs("The numbers of replicas and milliseconds are not used."),

@@ -104,6 +104,7 @@ pub enum ServerCommand {
     Scan,
     Select,
     Session,
+    SlowLog,
     Time,
     Unwatch,
     Wait,

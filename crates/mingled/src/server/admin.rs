@@ -47,6 +47,7 @@ impl Client {
             Of::Config => self.config(args),
             Of::Info => Reply::Verbatim(info::info(&self.shared, &args[1..])),
             Of::DataCenters => self.data_centers(),
+            Of::SlowLog => self.slow_log(args),
             _ => Reply::Error("ERR this command is not run here".into()),
         }
     }

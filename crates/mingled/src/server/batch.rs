@@ -15,6 +15,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::client::{Client, Mode};
 use super::execute::Data;
@@ -110,7 +111,7 @@ impl Client {
     /// Runs the requests at one snapshot, with one commit. None if they have had no effect and must run
     /// one by one.
     fn together(&mut self, batch: &Batch) -> Option<Vec<Reply>> {
-        let needed = batch.needed();
+        let (begun, needed) = (Instant::now(), batch.needed());
         let may_write = !batch.written.is_empty();
         let data = self.data(&needed, !may_write);
         // A session that refused the call may still run the transaction.
@@ -145,8 +146,9 @@ impl Client {
         };
         let count = batch.requests.len() as u64;
         self.shared.requests.fetch_add(count, Ordering::Relaxed);
-        if let Some((last, _)) = batch.requests.last() {
+        if let [(_, first), .., (last, _)] = batch.requests.as_slice() {
             lock(&self.described).command = last.command.name;
+            self.note_time(first, batch.requests.len() - 1, begun.elapsed());
         }
         Some(self.ended(replies, done))
     }

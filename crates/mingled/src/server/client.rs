@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use mingle_model::TransactionId;
 use mingle_model::random::Random;
@@ -100,11 +101,14 @@ impl Client {
             self.refused();
             return fault.reply();
         }
-        match self.mode {
-            Mode::Queueing { .. } => self.queue(command, args),
+        let begun = Instant::now();
+        let reply = match self.mode {
+            Mode::Queueing { .. } => return self.queue(command, args),
             Mode::Open { .. } => self.open(command, &args),
             Mode::Single => self.single(command, &args),
-        }
+        };
+        self.note_time(&args, 0, begun.elapsed());
+        reply
     }
 
     /// Notes that a request was refused: `EXEC` is refused then.

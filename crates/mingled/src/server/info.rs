@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Shared;
 use super::admin::REDIS_VERSION;
+use super::slow::ENTRIES_MAX;
 use crate::commands::{Class, Command, Group, Keys};
 use crate::resp::{Bytes, Reply};
 
@@ -22,6 +23,11 @@ pub fn settings(shared: &Shared) -> Vec<(&'static str, String)> {
         ("port", shared.address.port().to_string()),
         ("proto-max-bulk-len", settings.limits.argument_bytes.to_string()),
         ("save", String::new()),
+        (
+            "slowlog-log-slower-than",
+            settings.slow.map_or("-1".into(), |it| it.as_micros().to_string()),
+        ),
+        ("slowlog-max-len", ENTRIES_MAX.to_string()),
         ("timeout", seconds(settings.idle).to_string()),
     ]
 }
@@ -71,6 +77,7 @@ fn of_server(shared: &Shared) -> [Section; 3] {
         ("total_connections_received", count(&shared.accepted)),
         ("total_commands_processed", count(&shared.requests)),
         ("rejected_connections", count(&shared.refused)),
+        ("slow_requests", shared.slow.noted().to_string()),
     ];
     [("Server", server), ("Clients", clients), ("Stats", stats)]
 }

@@ -25,6 +25,8 @@ mod failure;
 mod info;
 mod names;
 mod session;
+mod slow;
+mod status;
 mod token;
 mod transaction;
 
@@ -42,6 +44,7 @@ use mingle_geo::certify::Label;
 use crate::process::{self, Durability, Process};
 use crate::resp::{Limits, Protocol, Reply};
 
+pub use status::StatusPage;
 pub use token::Tokens;
 
 /// The maximum number of runs of a strong transaction that conflicts with others.
@@ -88,7 +91,12 @@ pub struct Settings {
     pub request: Duration,
     /// The time in which a client must take a piece of a reply.
     pub write: Duration,
+    /// Requests that take at least this time are kept for `SLOWLOG`; `None` if none are.
+    pub slow: Option<Duration>,
 }
+
+/// The usual time after which a request is slow.
+pub const SLOW: Duration = Duration::from_millis(10);
 
 impl Settings {
     /// Returns the usual settings for a process with these settings.
@@ -107,6 +115,7 @@ impl Settings {
             idle: None,
             request: Duration::from_secs(30),
             write: Duration::from_secs(30),
+            slow: Some(SLOW),
         }
     }
 }
@@ -144,6 +153,7 @@ struct Shared {
     accepted: AtomicU64,
     refused: AtomicU64,
     requests: AtomicU64,
+    slow: slow::SlowLog,
 }
 
 impl Shared {
@@ -224,6 +234,7 @@ impl Server {
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             requests: AtomicU64::new(0),
+            slow: slow::SlowLog::default(),
         });
         let of = shared.clone();
         let accept = move || accept_all(&of, &listener);

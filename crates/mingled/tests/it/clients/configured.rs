@@ -140,6 +140,7 @@ fn wrong_settings_are_refused_with_the_line_and_the_expected_value() {
     let (is_good, summary) = checked(&path);
     assert!(is_good && summary.contains("data center   d1, 4 partitions"), "{summary}");
     assert!(summary.contains("strong only   lock:*"), "{summary}");
+    assert!(summary.contains("status page   none"), "{summary}");
     for (from, to, line, expected) in [
         ("cluster = ", "claster = ", 1, "unknown field `claster`, expected one of `cluster`"),
         (CLUSTER, "c1", 1, "cluster is 'c1', expected 32 hexadecimal digits"),
@@ -151,8 +152,11 @@ fn wrong_settings_are_refused_with_the_line_and_the_expected_value() {
         ),
         ("\"d1\"\nf", "\"rome\"\nf", 2, "found data center 'rome', expected d0, d1, …"),
         ("127.0.0.1:0", "here", 4, "listen is 'here', expected an address such as 127.0.0.1:6399"),
+        ("listen = ", "status = 80\nlisten = ", 4, "invalid type: integer `80`, expected a string"),
+        ("listen = ", "status = \"80\"\nlisten = ", 4, "status is '80', expected an address such"),
         ("lock:*", "lock", 5, "strong_only has 'lock', expected the beginning of names and one *"),
         ("minutes = 5", "minutes = 0", 7, "token_minutes is 0, expected 1 to 1000000"),
+        ("listen = ", "slow_ms = -1\nlisten = ", 4, "invalid value: integer `-1`, expected u64"),
         ("minutes = 5", "minutes = \"5\"", 7, "invalid type: string \"5\", expected u64"),
         ("d2 = ", "d3 = ", 9, "[data_centers] has 'd0, d1, d3', expected d0 and the next ones"),
         ("clients = 20", "clients = 0", 19, "limits.clients is 0, expected 1 to 100000"),
@@ -173,6 +177,10 @@ fn wrong_settings_are_refused_with_the_line_and_the_expected_value() {
     std::fs::write(&path, without).expect("room");
     let (_, error) = checked(&path);
     assert!(error.contains("cluster is missing") && error.contains("for a new cluster"), "{error}");
+    let shown = good.replacen("listen", "status = \"[::1]:9399\"\nlisten", 1);
+    std::fs::write(&path, shown).expect("room");
+    let (is_good, summary) = checked(&path);
+    assert!(is_good && summary.contains("status page   http://[::1]:9399/"), "{summary}");
     let public = good.replacen("127.0.0.1:0", "0.0.0.0:6399", 1);
     std::fs::write(&path, public).expect("room");
     let (_, error) = checked(&path);

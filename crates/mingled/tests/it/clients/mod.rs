@@ -10,6 +10,8 @@ mod program;
 mod protocol;
 mod serving;
 mod sessions;
+mod slow;
+mod status;
 mod table;
 mod transactions;
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::status::get;
 use super::{PATIENCE, Raw};
 
 /// A process that is killed with the test, if it has not ended.
@@ -30,10 +31,16 @@ impl Program {
 
     /// Returns the address in the next line.
     fn address(&mut self) -> SocketAddr {
+        self.addresses()[0]
+    }
+
+    /// Returns the addresses in the next line, at least one.
+    fn addresses(&mut self) -> Vec<SocketAddr> {
         let line = self.lines.next().expect("a line").expect("a text");
-        let mut words = line.split([' ', ',', ';']);
-        let address = words.find_map(|word| word.parse().ok());
-        address.unwrap_or_else(|| panic!("no address in {line:?}"))
+        let words = line.split([' ', ',', ';', '/']);
+        let addresses: Vec<SocketAddr> = words.filter_map(|word| word.parse().ok()).collect();
+        assert!(!addresses.is_empty(), "no address in {line:?}");
+        addresses
     }
 
     fn kill(mut self) {
@@ -110,11 +117,20 @@ fn acknowledged_writes_survive_a_kill() {
 fn a_cluster_is_three_processes_with_the_same_data() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut program = Program::start(&["cluster", "--dcs", "3", "--port", "0"], folder.path());
-    let addresses = [(); 3].map(|()| program.address());
+    let places = [(); 3].map(|()| program.addresses());
+    let addresses = places.each_ref().map(|it| it[0]);
     let mut clients = addresses.map(Raw::connect);
     until("they are connected", || {
         clients[0].ask("DATACENTERS").matches("\"connected\"").count() == 2
     });
+    for (dc, place) in places.iter().enumerate() {
+        let (_, facts) = get(place[1], "/status.json");
+        assert!(facts.contains(&format!("\"data_center\":\"d{dc}\"")), "{facts}");
+        until("its page says so", || {
+            let (_, facts) = get(place[1], "/status.json");
+            facts.matches("\"state\":\"connected\"").count() == 2
+        });
+    }
     clients[0].expect("SET a 1 => +OK\nWAIT 0 0 => :2");
     until("the others see it", || clients[1..].iter_mut().all(|it| it.ask("GET a") == "\"1\""));
     for client in &mut clients {
@@ -164,6 +180,7 @@ fn a_cluster_ends_with_its_parent() {
 fn wrong_arguments_are_errors() {
     for (arguments, expected) in [
         (&["--listen", "0.0.0.0:0"][..], "is not on loopback"),
+        (&["--listen", "127.0.0.1:0", "--status", "0.0.0.0:0"], "0.0.0.0:0 is not on loopback"),
         (&["--listen", "here"], "invalid value 'here' for '--listen <ADDRESS>'"),
         (&["cluster", "--dcs", "9"], "invalid value '9' for '--dcs <NUMBER>'"),
         (&["cluster", "--between", "40"], "expected a number with `us`, `ms` or `s`"),

@@ -10,6 +10,7 @@ fn every_command_is_tested() {
         include_str!("transactions.rs"),
         include_str!("centers.rs"),
         include_str!("sessions.rs"),
+        include_str!("slow.rs"),
     ];
     let scripts = scripts.concat();
     let words: std::collections::BTreeSet<&str> =
