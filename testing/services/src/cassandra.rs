@@ -8,13 +8,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{Error as IoError, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::home::{hand_over, publish};
+use crate::packages::{from_maven, java};
 use crate::server::{Options, Place};
-use crate::tool::{Launch, digest, output, tool};
+use crate::tool::{Launch, output};
 
 pub(crate) const FOLDER: &str = "cassandra-5.0.9";
 
@@ -25,8 +26,7 @@ pub(crate) const HOSTS: [Ipv4Addr; 3] =
 /// The Maven project that lists the dependencies.
 const POM: &str = include_str!("cassandra.pom.xml");
 
-/// The digest of all archives: SHA-256 of one line with name and digest for each archive, in the
-/// order of names.
+/// The digest of all archives.
 const ARCHIVES_SHA256: &str = "90f2eff50e78c0dd376fcfb320b2b0e40834f10da3a2e5ad657e5ae993a0a9dd";
 
 /// The folder of a node's settings, below the node's folder.
@@ -68,40 +68,8 @@ pub(crate) fn fetch(folder: &Path) -> Result<(), Error> {
         let what = "Cassandra needs Java 17, and JAVA_HOME or the path leads to";
         return Err(Error::new(format!("{what} `{found}`")));
     }
-    let pom = folder.join("pom.xml");
-    fs::write(&pom, POM).map_err(Error::of(pom.display()))?;
-    let to = format!("-DoutputDirectory={}", folder.display());
-    let from = format!("-f{}", pom.display());
-    let goal = "dependency:copy-dependencies";
-    tool("mvn", ["-q", "-B", "-C", &from, goal, "-DincludeScope=runtime", &to])?;
-    let mut lines = Vec::new();
-    for archive in archives(folder)? {
-        let name = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let bytes = fs::read(&archive).map_err(Error::of(archive.display()))?;
-        lines.push(format!("{name} {}", digest(&bytes)));
-    }
-    let found = digest(lines.join("\n").as_bytes());
-    if found != ARCHIVES_SHA256 {
-        let what = format!("the archives have the digest {found}, expected {ARCHIVES_SHA256}");
-        return Err(Error::new(what));
-    }
+    from_maven(folder, POM, ARCHIVES_SHA256)?;
     publish(folder)
-}
-
-/// Returns the archives in a folder, in the order of their names.
-fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = fs::read_dir(folder).map_err(Error::of(folder.display()))?;
-    let paths = entries.flatten().map(|entry| entry.path());
-    let mut archives: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "jar")).collect();
-    archives.sort();
-    Ok(archives)
-}
-
-/// Returns the Java that the user has set, or the one in the path.
-fn java() -> PathBuf {
-    let home = std::env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
-    home.map_or_else(|| "java".into(), |home| PathBuf::from(home).join("bin/java"))
 }
 
 /// Creates the folders and the settings of a node.

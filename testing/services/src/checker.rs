@@ -1,13 +1,12 @@
 //! Type checkers of generated clients: fetched like engines, but without a server.
 
 use std::fmt;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::error::Error;
 use crate::home::Home;
-use crate::tool::{output, tool};
+use crate::packages::{from_npm, from_pip};
 
 /// The packages for `npm`, with the digests of the permitted archives.
 const NPM_PACKAGE: &str = include_str!("checker/package.json");
@@ -61,8 +60,8 @@ impl Checker {
             return Ok(false);
         }
         home.complete(self.folder(), |folder| match self {
-            Self::TypeScript => fetch_from_npm(folder),
-            Self::Mypy => fetch_from_pip(folder),
+            Self::TypeScript => from_npm(folder, NPM_PACKAGE, NPM_LOCK),
+            Self::Mypy => from_pip(folder, PIP_REQUIREMENTS),
         })?;
         Ok(true)
     }
@@ -84,28 +83,6 @@ impl Checker {
             Self::Mypy => vec![folder.join("bin/python"), "-m".into(), "mypy".into()],
         })
     }
-}
-
-/// Fills a folder with the packages of the lock file, if they have its digests.
-fn fetch_from_npm(folder: &Path) -> Result<(), Error> {
-    for (name, text) in [("package.json", NPM_PACKAGE), ("package-lock.json", NPM_LOCK)] {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(Error::of(path.display()))?;
-    }
-    let words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-    output("npm", words, Some(folder)).map(|_| ())
-}
-
-/// Creates a Python environment in a folder. The folder is renamed afterwards, so its packages are
-/// called as modules: the environment's scripts contain the old path.
-fn fetch_from_pip(folder: &Path) -> Result<(), Error> {
-    tool("python3", ["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
-    let requirements = folder.join("requirements.txt");
-    fs::write(&requirements, PIP_REQUIREMENTS).map_err(Error::of(requirements.display()))?;
-    let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
-    let words = words.iter().map(AsRef::as_ref);
-    let from = ["--requirement".as_ref(), requirements.as_os_str()];
-    output(folder.join("bin/python"), words.chain(from), None).map(|_| ())
 }
 
 impl fmt::Display for Checker {

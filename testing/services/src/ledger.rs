@@ -1,4 +1,4 @@
-//! The record of engines and checkers that ran, and of those that were skipped.
+//! The record of engines, checkers and libraries that ran, and of those that were skipped.
 //!
 //! The test harness hides the output of passing tests. Each test therefore also adds a line to the
 //! file that `MINGLE_ENGINES` names, and `cargo xtask test` summarizes them.
@@ -12,6 +12,7 @@ use std::path::Path;
 use crate::checker::Checker;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::library::Library;
 
 /// The variable that names the file.
 const FILE: &str = "MINGLE_ENGINES";
@@ -28,19 +29,23 @@ pub(crate) enum About {
     Engine(Engine),
     /// A type checker.
     Checker(Checker),
+    /// A client library.
+    Library(Library),
 }
 
 impl About {
     /// Returns all subjects.
     fn all() -> impl Iterator<Item = Self> {
-        Engine::ALL.map(Self::Engine).into_iter().chain(Checker::ALL.map(Self::Checker))
+        let engines = Engine::ALL.map(Self::Engine).into_iter();
+        let checkers = engines.chain(Checker::ALL.map(Self::Checker));
+        checkers.chain(Library::ALL.map(Self::Library))
     }
 
     /// True if it must run if `CI=true`.
     pub(crate) fn is_required(self) -> bool {
         match self {
             Self::Engine(engine) => Engine::REQUIRED.contains(&engine),
-            Self::Checker(_) => true,
+            Self::Checker(_) | Self::Library(_) => true,
         }
     }
 
@@ -48,6 +53,7 @@ impl About {
         match self {
             Self::Engine(engine) => engine.name(),
             Self::Checker(checker) => checker.name(),
+            Self::Library(library) => library.name(),
         }
     }
 
@@ -62,6 +68,7 @@ impl fmt::Display for About {
         match self {
             Self::Engine(engine) => write!(f, "engine {engine}"),
             Self::Checker(checker) => write!(f, "checker {checker}"),
+            Self::Library(library) => write!(f, "library {library}"),
         }
     }
 }
@@ -87,8 +94,9 @@ pub(crate) fn note(line: &str) {
     written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Summarizes the lines of a file, one line for each engine and checker, and returns true if all is
-/// well: with `must_run`, each checker and each of [`Engine::REQUIRED`] must have run, and none may
+/// Summarizes the lines of a file, one line for each engine, checker and library, and
+/// returns true if all is well: with `must_run`, each of them must have run (of engines, those of
+/// [`Engine::REQUIRED`]), and none may
 /// have been skipped.
 ///
 /// # Errors
@@ -147,7 +155,7 @@ mod tests {
         );
         let mypy =
             "checker mypy: SKIPPED 1 times, not fetched: run cargo xtask services fetch mypy\n";
-        assert!(report.ends_with(mypy), "{report}");
+        assert!(report.contains(mypy), "{report}");
         assert!(is_well);
     }
 

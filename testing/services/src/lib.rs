@@ -18,6 +18,8 @@
 //! - [`engine`]: the engines, and those that must run.
 //! - [`home`]: the folder of all files, and the user that runs the servers.
 //! - [`mod@checker`]: the type checkers of generated clients; they are fetched like engines.
+//! - [`library`]: client libraries of Redis in other languages.
+//! - `packages`: what comes from the registries of `npm`, `pip` and Maven.
 //! - [`tool`]: calls of `mvn`, `tar` and other commands.
 //! - `postgres`, `redis`, `cassandra`: the parts specific to each engine: fetch, launch, readiness.
 //! - [`process`]: a process that cannot be mistaken for a later one with the same id.
@@ -33,6 +35,8 @@ pub mod engine;
 pub mod error;
 pub mod home;
 pub mod ledger;
+pub mod library;
+mod packages;
 mod port;
 mod postgres;
 pub mod process;
@@ -46,5 +50,6 @@ pub use checker::Checker;
 pub use engine::Engine;
 pub use error::Error;
 pub use home::Home;
-pub use require::{checker, private, private_with, shared};
+pub use library::Library;
+pub use require::{checker, library, private, private_with, shared};
 pub use server::{Options, Server};

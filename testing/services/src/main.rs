@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use mingle_services::{Checker, Engine, Error, Home, Server, daemon, ledger};
+use mingle_services::{Checker, Engine, Error, Home, Library, Server, daemon, ledger};
 
 const HELP: &str = "\
-The servers that tests need, on loopback, and what checks types for them.
+The servers that tests need, on loopback, and the checkers and libraries of other languages.
 
 Usage: cargo xtask services TASK [ENGINE…]
 
@@ -19,7 +19,7 @@ Tasks:
   hold      run one, print its address and process, and end it with this command or its input
 
 Engines: postgres, redis, cassandra; without any, all of them.
-What can be fetched too, and is if nothing is named: typescript, mypy.
+What can be fetched too, and is if nothing is named: typescript, mypy, node-redis, redis-py, jedis.
 Files and data are in target/services, or in the folder that MINGLE_SERVICES names.
 ";
 
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         ["fetch", names @ ..] => fetch_all(names),
         ["start", engines @ ..] => each(engines, &Engine::REQUIRED, start),
         ["stop", engines @ ..] => each(engines, &Engine::ALL, stop),
-        ["status"] => status(&[]).and_then(|()| checkers_status()),
+        ["status"] => status(&[]).and_then(|()| others_status()),
         ["status", engines @ ..] => status(engines),
         ["hold", engine] => hold(engine),
         ["report", file] => report(Path::new(file)),
@@ -64,18 +64,23 @@ fn each(
     engines.iter().try_for_each(|engine| run(&home, *engine))
 }
 
-/// Fetches the named engines and checkers, or all that tests need.
+/// Fetches the named engines, checkers and libraries, or all that tests need.
 fn fetch_all(named: &[&str]) -> Result<(), Error> {
     let home = Home::find()?;
-    let (checkers, engines): (Vec<&str>, Vec<&str>) =
-        named.iter().partition(|name| name.parse::<Checker>().is_ok());
+    let is_other = |name: &&str| name.parse::<Checker>().is_ok() || name.parse::<Library>().is_ok();
+    let (others, engines): (Vec<&str>, Vec<&str>) = named.iter().partition(|name| is_other(name));
     if named.is_empty() || !engines.is_empty() {
         let get = |home: &Home, engine: Engine| fetch(engine.name(), || engine.fetch(home));
         each(&engines, &Engine::REQUIRED, get)?;
     }
-    let is_wanted = |checker: &Checker| named.is_empty() || checkers.contains(&checker.name());
-    let mut wanted = Checker::ALL.into_iter().filter(is_wanted);
-    wanted.try_for_each(|checker| fetch(checker.name(), || checker.fetch(&home)))
+    let is_wanted = |name: &str| named.is_empty() || others.contains(&name);
+    for checker in Checker::ALL.into_iter().filter(|checker| is_wanted(checker.name())) {
+        fetch(checker.name(), || checker.fetch(&home))?;
+    }
+    for library in Library::ALL.into_iter().filter(|library| is_wanted(library.name())) {
+        fetch(library.name(), || library.fetch(&home))?;
+    }
+    Ok(())
 }
 
 fn fetch(name: &str, get: impl FnOnce() -> Result<bool, Error>) -> Result<(), Error> {
@@ -96,11 +101,12 @@ fn status(engines: &[&str]) -> Result<(), Error> {
     })
 }
 
-fn checkers_status() -> Result<(), Error> {
+fn others_status() -> Result<(), Error> {
     let home = Home::find()?;
-    for checker in Checker::ALL {
-        let is_fetched = checker.is_fetched(&home);
-        println!("{checker}: {}", if is_fetched { "fetched" } else { "not fetched" });
+    let checkers = Checker::ALL.map(|checker| (checker.name(), checker.is_fetched(&home)));
+    let libraries = Library::ALL.map(|library| (library.name(), library.is_fetched(&home)));
+    for (name, is_fetched) in checkers.into_iter().chain(libraries) {
+        println!("{name}: {}", if is_fetched { "fetched" } else { "not fetched" });
     }
     Ok(())
 }

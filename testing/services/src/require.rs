@@ -1,6 +1,7 @@
-//! The first call of a test that needs a server or a checker.
+//! The first call of a test that needs a server, a checker or a library.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use tokio::sync::OnceCell;
 
@@ -9,6 +10,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::home::Home;
 use crate::ledger::{self, About};
+use crate::library::Library;
 use crate::server::{Options, Server};
 
 /// Returns the server that all tests of this process share: the one with an address in the
@@ -75,6 +77,31 @@ pub async fn private_with(engine: Engine, options: Options) -> Option<Server> {
 pub fn checker(checker: Checker) -> Option<Vec<PathBuf>> {
     let command = Home::find().and_then(|home| checker.command(&home));
     settle(About::Checker(checker), command)
+}
+
+/// Returns the command that runs a program with a client library of Redis; see
+/// [`Library::command`].
+///
+/// `None` if it was not fetched; the test is then skipped, and the ledger records it.
+///
+/// # Panics
+///
+/// If with `CI=true` it was not fetched.
+///
+/// # Examples
+///
+/// ```no_run
+/// use mingle_services::Library;
+///
+/// # fn test() {
+/// let Some(mut command) = mingle_services::library(Library::RedisPy) else { return };
+/// let status = command.args(["check.py", "127.0.0.1", "6379"]).status();
+/// assert!(status.unwrap().success());
+/// # }
+/// ```
+pub fn library(library: Library) -> Option<Command> {
+    let command = Home::find().and_then(|home| library.command(&home));
+    settle(About::Library(library), command)
 }
 
 fn settle<S>(about: About, found: Result<S, Error>) -> Option<S> {

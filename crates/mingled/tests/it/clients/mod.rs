@@ -4,6 +4,7 @@ mod centers;
 mod configured;
 mod differential;
 mod hostile;
+mod libraries;
 mod library;
 mod program;
 mod protocol;
