@@ -49,10 +49,11 @@ fn config(url: String, table: &str) -> PostgresConfig {
     config
 }
 
-/// Returns the tables with keys of a type; `text` is of the same type.
+/// Returns the tables with keys of a type; `text` is of the same type. The lock keeps two tests from making the extension at
+/// the same time.
 fn tables(table: &str, sql_type: &str) -> String {
     format!(
-        "CREATE EXTENSION IF NOT EXISTS citext; CREATE DOMAIN {table}_key AS {sql_type}; \
+        "SELECT pg_advisory_xact_lock(4711); CREATE EXTENSION IF NOT EXISTS citext; CREATE DOMAIN {table}_key AS {sql_type}; \
          CREATE TABLE {table} (id {table}_key PRIMARY KEY, text {sql_type} NOT NULL DEFAULT '', friend {sql_type} REFERENCES {table}); \
          CREATE TABLE {table}_friends (member {sql_type}, friend {table}_key, PRIMARY KEY (member, friend)); \
          CREATE TABLE {table}_marks (member {table}_key, name {sql_type}, mark int NOT NULL, PRIMARY KEY (member, name));"
