@@ -10,6 +10,7 @@ use crate::config::{OpenError, PostgresConfig};
 use crate::connect::{Connector, Isolation};
 use crate::error::message;
 use crate::mapping::column::{Column, Described};
+use crate::mapping::form::check_folding;
 use crate::mapping::inspect::Table;
 
 /// An existing table or view.
@@ -21,7 +22,7 @@ pub struct TableDescription {
     pub kind: &'static str,
     /// Its columns in order; for tables only.
     pub columns: Vec<ColumnDescription>,
-    /// The columns of its primary key in order; empty if it has none.
+    /// The columns of its primary key in order, or those of a unique index without nulls; empty if it has neither.
     pub key: Vec<String>,
     /// Its foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
@@ -41,6 +42,10 @@ pub struct ColumnDescription {
     /// The type of its values in a program, without the `option` of a column that may be null; or
     /// the reason why there is none.
     pub fits: Result<Type, String>,
+    /// The reason why it cannot be part of a key or hold elements, if it holds values of a type.
+    pub key_obstacle: Option<String>,
+    /// True if the database takes capital letters in it for small ones (`citext`).
+    pub folds_case: bool,
     /// True if null is refused.
     pub is_not_null: bool,
     /// True if the database fills the column when no value is given.
@@ -113,6 +118,7 @@ pub async fn describe(
 async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, String> {
     let failed = |error: tokio_postgres::Error| message(&error);
     let mut all = Vec::new();
+    let mut folding = None;
     for row in client.query(RELATIONS, &[&schema]).await.map_err(failed)? {
         let (name, kind): (String, String) = (row.get(0), row.get(1));
         let kind = match &*kind {
@@ -134,9 +140,15 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
             let found = Table::load(client, &format!("{schema}.{}", table.name)).await?;
             table.obstacle = found.obstacle();
             table.remarks.extend(found.has_row_security.then(|| ROW_SECURITY.to_owned()));
+            if table.key.is_empty() {
+                table.key = found.unique_columns();
+            }
+            if folding.is_none() && found.columns.iter().any(|column| column.base == "citext") {
+                folding = Some(check_folding(client).await.err());
+            }
             let described = found.columns.iter().map(|found| {
                 let is_key = table.key.contains(&found.name);
-                column(found, is_key)
+                column(found, is_key, folding.as_ref().and_then(Option::as_deref))
             });
             table.columns = described.collect();
             let keys = client.query(FOREIGN_KEYS, &[&schema, &table.name]).await;
@@ -156,11 +168,23 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
     Ok(all)
 }
 
-fn column(found: &Described, is_key: bool) -> ColumnDescription {
+fn column(found: &Described, is_key: bool, folding: Option<&str>) -> ColumnDescription {
+    let fits = fitting(found);
+    let key_obstacle = fits.as_ref().ok().and_then(|fits| match fits {
+        Type::Float => Some("a float is no key".into()),
+        Type::List(_) => Some("a list is no key".into()),
+        Type::String if !found.is_deterministic => {
+            Some("its collation takes different texts for equal".into())
+        }
+        Type::String if found.base == "citext" => folding.map(str::to_owned),
+        _ => None,
+    });
     ColumnDescription {
         name: found.name.clone(),
         sql_type: found.shown.clone(),
-        fits: fitting(found),
+        fits,
+        key_obstacle,
+        folds_case: found.base == "citext",
         is_not_null: found.is_not_null,
         has_default: found.has_default,
         is_read_only: found.is_generated && !is_key,
@@ -170,8 +194,9 @@ fn column(found: &Described, is_key: bool) -> ColumnDescription {
 /// Returns the type of a column's values that a mapping would accept.
 fn fitting(found: &Described) -> Result<Type, String> {
     let schema = Schema::default();
-    let fits = |candidate: &Type| Column::of_key(&schema, found, candidate, "it").is_ok();
-    let all = [
+    // A register that may be null is asked for like one that may not.
+    let fits = |candidate: &Type| Column::of_register(&schema, found, candidate, "it").is_ok();
+    let mut all = vec![
         Type::Bool,
         Type::Int,
         Type::Float,
@@ -181,13 +206,31 @@ fn fitting(found: &Described) -> Result<Type, String> {
         Type::Date,
         Type::Decimal,
     ];
-    all.into_iter().find(fits).ok_or_else(|| {
-        match &*found.base {
-            "json" | "jsonb" => "it holds a struct or list that only you can declare",
-            "real" => "a float would lose digits; double precision would fit",
-            "character" => "its values are filled up with blanks; text would fit",
-            _ => "no type of the language is like it",
+    if found.base.ends_with("[]") {
+        let items = [Type::Bool, Type::Int, Type::Float, Type::String];
+        all.extend(items.map(|items| Type::List(items.into())));
+    }
+    all.into_iter().find(fits).ok_or_else(|| reason(&found.base).into())
+}
+
+/// Returns the reason why no type of the language fits a type of the database.
+fn reason(base: &str) -> &'static str {
+    match base {
+        "json" | "jsonb" => "it holds a struct or list that only you can declare",
+        "tsvector" | "tsquery" => "it is for searches, which a declared `query` can make",
+        "interval" => "its months and days have no fixed length, and no type has them",
+        "money" => "its digits depend on a setting of the server; numeric would fit",
+        "time without time zone" | "time with time zone" => {
+            "no type is a time of day; text or an integer would fit"
         }
-        .into()
-    })
+        _ if base.ends_with("range") => "no type is a range; two columns would fit",
+        _ if base.ends_with(".citext") => {
+            "the extension citext is in a schema that is not in the search path, so it would be \
+             compared like text"
+        }
+        _ if base.ends_with("[]") => {
+            "only arrays of boolean, integers, double precision, text, uuid and enumerations are lists"
+        }
+        _ => "no type of the language is like it",
+    }
 }

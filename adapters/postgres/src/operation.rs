@@ -397,7 +397,12 @@ fn decode(found: &SqlType, raw: &[u8], wanted: &Type) -> Option<Value> {
     match *found {
         SqlType::INT2 => Some(Value::Int(i16::from_be_bytes(raw.try_into().ok()?).into())),
         SqlType::INT4 => Some(Value::Int(i32::from_be_bytes(raw.try_into().ok()?).into())),
-        SqlType::FLOAT4 => Some(Value::from(f64::from(f32::from_be_bytes(raw.try_into().ok()?)))),
+        SqlType::FLOAT4 => {
+            let widened = f64::from(f32::from_be_bytes(raw.try_into().ok()?));
+            Some(Value::from(crate::mapping::form::of_real(widened)))
+        }
+        // Keys are given without the blanks that fill a `character(n)` up.
+        SqlType::BPCHAR => Some(Value::from(std::str::from_utf8(raw).ok()?.trim_end_matches(' '))),
         _ => wire::scalar(wanted, raw),
     }
 }

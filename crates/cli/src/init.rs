@@ -4,6 +4,7 @@ mod address;
 mod join;
 mod names;
 mod objects;
+mod overview;
 mod text;
 
 use std::fs::OpenOptions;
@@ -31,9 +32,10 @@ Examples:
   mingle init postgres://localhost/shop --schema sales --name sales
 
 Reads the schema, changes nothing in the database, and writes NAME.mingle and mingle.toml into the
-current folder. Tables with a primary key of one column become objects, foreign keys become refs,
-join tables become sets of refs or maps. What does not fit is left out, with a comment that says
-why. A password does not get into the files: a variable of the environment stands for it.")]
+current folder. Tables with a primary key become objects, foreign keys become refs, join tables
+become sets of refs or maps. What does not fit is left out, with a comment that says why; a table
+at the end lists all of it. A password does not get into the files: a variable of the environment
+stands for it.")]
 pub struct Args {
     /// The database: `postgres://user:password@host:port/database?sslmode=…`.
     url: String,
@@ -112,7 +114,7 @@ async fn design(
     let design = objects::design(name, schema, &tables);
     if design.objects.is_empty() {
         let left_out: Vec<String> =
-            design.left_out.iter().map(|why| format!("\n  {}", one_line(why))).collect();
+            design.left_out.iter().map(|part| format!("\n  {}", text::table(part))).collect();
         let message = format!(
             "the schema {} has no table that could be an object{}",
             one_line(schema),

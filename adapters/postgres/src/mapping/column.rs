@@ -1,10 +1,16 @@
 //! Columns of existing tables: the values that fit, and their casts.
 
+mod fit;
+
+pub(crate) use fit::{Described, Use, digits_of};
+
 use mingle_model::{Decimal, Ref, Schema, Type, Value, json};
 use mingle_store::{Refusal, Violation};
 
+use super::form::{array_text, array_value, is_folded, of_real, real_holds};
 use crate::layout::Layout;
 use crate::wire::{self, Param};
+use fit::{Cast, cast, misfit, scalar};
 
 /// One column and the type of its values in the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,73 +28,6 @@ pub(crate) struct Column {
     cast: Cast,
 }
 
-/// The form in which values are sent and read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cast {
-    /// Unchanged.
-    Plain,
-    /// As `bigint`.
-    Whole,
-    /// As text.
-    Text,
-    /// As text in the canonical form of a UUID.
-    Uuid,
-    /// As a `timestamptz`; a `timestamp` is taken to be in UTC. The column keeps `digits`
-    /// fractional digits of a second.
-    Moment { is_zoned: bool, digits: u32 },
-    /// As a `date`.
-    Day,
-    /// As a `numeric`, of so many digits before the point and after it if the column has bounds.
-    Number { digits: Option<(i64, i64)> },
-    /// As JSON.
-    Json,
-    /// A counter: as text.
-    Sum,
-}
-
-/// A column as the database describes it.
-#[derive(Clone, Debug)]
-pub(crate) struct Described {
-    /// Its name.
-    pub(crate) name: String,
-    /// Its type; for a domain the underlying type.
-    pub(crate) base: String,
-    /// Its type with its length, for messages.
-    pub(crate) shown: String,
-    /// Its type, without length.
-    pub(crate) sql_type: String,
-    /// True if the type is an enumeration.
-    pub(crate) is_enum: bool,
-    /// True if null is refused.
-    pub(crate) is_not_null: bool,
-    /// True if it has a default, or is numbered by the database.
-    pub(crate) has_default: bool,
-    /// True if only the database can set its values: it is computed, or numbered (`GENERATED
-    /// ALWAYS`).
-    pub(crate) is_generated: bool,
-    /// Digits before and after the point of a `numeric`, if declared.
-    pub(crate) digits: Option<(i64, i64)>,
-    /// The number of fractional digits of a second that a `timestamp` keeps.
-    pub(crate) second_digits: u32,
-}
-
-/// Returns the digits of a `numeric`, all of them and those after the point, from the modifier of its type.
-pub(crate) fn digits_of(modifier: i64) -> (i64, i64) {
-    // The number after the point has eleven bits, and may be below 0.
-    ((modifier >> 16) & 0xffff, ((modifier & 0x7ff) ^ 0x400) - 0x400)
-}
-
-/// Returns the scalar that represents a type in a column: for a `ref` that of its key.
-fn scalar<'t>(schema: &'t Schema, value_type: &'t Type) -> &'t Type {
-    match value_type {
-        Type::Ref(kind) => match schema.objects.get(kind) {
-            Some(object) => scalar(schema, &object.key_type),
-            None => value_type,
-        },
-        other => other,
-    }
-}
-
 impl Column {
     /// Creates the column for values of a type.
     ///
@@ -100,15 +39,13 @@ impl Column {
         found: &Described,
         declared: &Type,
         what: &str,
+        used: Use,
     ) -> Result<Self, String> {
-        let misfit = |fits: &str| {
-            Err(format!(
-                "column {} is {}, but {what} is of type {declared}, for which {fits} would fit",
-                found.name, found.shown
-            ))
-        };
         if found.is_generated {
-            return misfit("a column that is not GENERATED ALWAYS");
+            return Err(misfit(found, declared, what, "a column that is not GENERATED ALWAYS"));
+        }
+        if used == Use::Unit {
+            return Self::of_key(schema, found, declared, what);
         }
         Self::of_register(schema, found, declared, what)
     }
@@ -125,15 +62,12 @@ impl Column {
         what: &str,
     ) -> Result<Self, String> {
         if matches!(declared, Type::Option(_)) && found.is_not_null {
-            return Err(format!(
-                "column {} is {}, but {what} is of type {declared}, for which a column that may be null would fit",
-                found.name, found.shown
-            ));
+            return Err(misfit(found, declared, what, "a column that may be null"));
         }
-        Self::of_key(schema, found, declared, what)
+        Self::of(schema, found, declared, what, Use::Plain)
     }
 
-    /// Creates a column of a key; the database may set its values.
+    /// Creates a column of a key, of elements or of entries; the database may set its values.
     ///
     /// # Errors
     ///
@@ -144,57 +78,29 @@ impl Column {
         declared: &Type,
         what: &str,
     ) -> Result<Self, String> {
+        Self::of(schema, found, declared, what, Use::Unit)
+    }
+
+    fn of(
+        schema: &Schema,
+        found: &Described,
+        declared: &Type,
+        what: &str,
+        used: Use,
+    ) -> Result<Self, String> {
         let (value_type, is_option) = match declared {
             Type::Option(inner) => (&**inner, true),
             other => (other, false),
         };
-        let misfit = |fits: &str| {
-            Err(format!(
-                "column {} is {}, but {what} is of type {declared}, for which {fits} would fit",
-                found.name, found.shown
-            ))
-        };
-        let base = &*found.base;
-        let cast = match scalar(schema, value_type) {
-            Type::Bool if base == "boolean" => Cast::Plain,
-            Type::Bool => return misfit("boolean"),
-            Type::Int => match base {
-                "smallint" | "integer" | "bigint" => Cast::Whole,
-                "numeric" if matches!(found.digits, Some((..=18, 0))) => Cast::Whole,
-                _ => return misfit("smallint, integer, bigint or numeric(18, 0)"),
-            },
-            Type::Float if base == "double precision" => Cast::Plain,
-            Type::Float => return misfit("double precision"),
-            Type::String => match base {
-                "text" | "character varying" => Cast::Text,
-                "uuid" => Cast::Uuid,
-                _ if found.is_enum => Cast::Text,
-                _ => return misfit("text, character varying, uuid or an enumeration"),
-            },
-            Type::Bytes if base == "bytea" => Cast::Plain,
-            Type::Bytes => return misfit("bytea"),
-            Type::Time => match base {
-                "timestamp with time zone" | "timestamp without time zone" => Cast::Moment {
-                    is_zoned: base == "timestamp with time zone",
-                    digits: found.second_digits,
-                },
-                _ => return misfit("timestamp with time zone"),
-            },
-            Type::Decimal if base == "numeric" => Cast::Number { digits: found.digits },
-            Type::Decimal => return misfit("numeric"),
-            Type::Date if base == "date" => Cast::Day,
-            Type::Date => return misfit("date"),
-            _ => match base {
-                "json" | "jsonb" => Cast::Json,
-                _ => return misfit("json or jsonb"),
-            },
-        };
+        let is_unit = used == Use::Unit || matches!(value_type, Type::Ref(_));
+        let cast = cast(scalar(schema, value_type), found, is_unit);
+        let cast = cast.map_err(|fits| misfit(found, declared, what, &fits))?;
         Ok(Self {
             name: crate::name::quote(&found.name),
             value_type: value_type.clone(),
             is_option,
             is_read_only: found.is_generated,
-            sql_type: found.sql_type.clone(),
+            sql_type: found.cast_type().to_owned(),
             cast,
         })
     }
@@ -222,9 +128,22 @@ impl Column {
             value_type: Type::Int,
             is_option: false,
             is_read_only: false,
-            sql_type: found.sql_type.clone(),
+            sql_type: found.cast_type().to_owned(),
             cast: Cast::Sum,
         })
+    }
+
+    /// Returns the kind of object that its values refer to, if they do.
+    pub(crate) fn target(&self) -> Option<&str> {
+        match &self.value_type {
+            Type::Ref(kind) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// True if the database finds rows by it and takes capital letters for small ones.
+    pub(crate) fn is_folded(&self) -> bool {
+        self.cast == Cast::Folded { unit: true }
     }
 
     /// True if the column holds a counter.
@@ -238,7 +157,13 @@ impl Column {
         match self.cast {
             Cast::Plain => format!("${number}::{sql_type}"),
             Cast::Whole => format!("${number}::bigint::{sql_type}"),
-            Cast::Text | Cast::Uuid | Cast::Json => format!("${number}::text::{sql_type}"),
+            Cast::Text
+            | Cast::Uuid
+            | Cast::Json
+            | Cast::Padded
+            | Cast::Folded { .. }
+            | Cast::Array => format!("${number}::text::{sql_type}"),
+            Cast::Real => format!("${number}::double precision::{sql_type}"),
             Cast::Sum => format!("${number}::text::numeric"),
             Cast::Day => format!("${number}::date::{sql_type}"),
             Cast::Number { .. } => format!("${number}::numeric::{sql_type}"),
@@ -255,7 +180,15 @@ impl Column {
         match self.cast {
             Cast::Plain => name.clone(),
             Cast::Whole => format!("{name}::bigint"),
-            Cast::Text | Cast::Uuid | Cast::Json | Cast::Sum => format!("{name}::text"),
+            Cast::Text
+            | Cast::Uuid
+            | Cast::Json
+            | Cast::Sum
+            | Cast::Padded
+            | Cast::Folded { unit: false } => format!("{name}::text"),
+            Cast::Folded { unit: true } => format!("lower({name}::text COLLATE \"default\")"),
+            Cast::Real => format!("{name}::double precision"),
+            Cast::Array => format!("to_json({name}::text[])::text"),
             Cast::Day => format!("{name}::date"),
             Cast::Number { .. } => format!("{name}::numeric"),
             Cast::Moment { is_zoned: true, .. } => format!("{name}::timestamptz"),
@@ -299,6 +232,22 @@ impl Column {
             )));
         }
         match (self.cast, value) {
+            (Cast::Padded, Value::String(text)) if text.ends_with(' ') => Err(self.beyond(&format!(
+                "cannot hold {value}: it fills its values up with blanks, and they are given without these"
+            ))),
+            (Cast::Folded { unit: true }, Value::String(text)) if !is_folded(text) => {
+                Err(self.beyond(&format!(
+                    "is citext, whose values here are given in small letters, such as {:?}, but \
+                     was given {value}, which would be the same row",
+                    text.to_lowercase()
+                )))
+            }
+            (Cast::Real, Value::Float(number)) if !real_holds(number.0) => {
+                Err(self.beyond(&format!("cannot hold {value}: it is real, which would round it")))
+            }
+            (Cast::Array, Value::List(items)) => array_text(items)
+                .map(Param::Text)
+                .ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
             (Cast::Moment { digits, .. }, Value::Time(time)) => {
                 // The database would round the value, and the row would then hold another one.
                 if time.micros() % 10_i64.pow(6_u32.saturating_sub(digits)) != 0 {
@@ -362,6 +311,14 @@ impl Column {
                 json::from_json(&layout.schema, &parsed, &self.value_type)
                     .map_err(|error| format!("{}: {error}", misfit()))?
             }
+            Cast::Array => {
+                let Type::List(inner) = &self.value_type else { return Err(misfit()) };
+                array_value(raw, inner).map_err(|found| format!("{}: {found}", misfit()))?
+            }
+            Cast::Real => match wire::scalar(&Type::Float, raw) {
+                Some(Value::Float(number)) => Value::from(of_real(number.0)),
+                _ => return Err(misfit()),
+            },
             Cast::Moment { .. } => {
                 let time = wire::moment(raw);
                 let time = time.map_err(|found| format!("column {} holds {found}", self.name))?;
@@ -423,74 +380,4 @@ fn is_uuid(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn described(base: &str) -> Described {
-        Described {
-            name: "c".into(),
-            base: base.into(),
-            shown: base.into(),
-            sql_type: base.into(),
-            is_enum: false,
-            is_not_null: true,
-            has_default: false,
-            is_generated: false,
-            digits: None,
-            second_digits: 6,
-        }
-    }
-
-    #[test]
-    fn misfits_name_the_column_and_what_would_fit() {
-        let schema = Schema::default();
-        let check = |base: &str, declared: &Type| {
-            Column::new(&schema, &described(base), declared, "K.f").map(|_| ())
-        };
-        assert_eq!(check("bigint", &Type::Int), Ok(()));
-        for (base, declared, fits) in [
-            ("real", Type::Float, "double precision"),
-            ("numeric", Type::Int, "bigint"),
-            ("character", Type::String, "character varying"),
-            ("date", Type::Time, "timestamp with time zone"),
-            ("timestamp with time zone", Type::Date, "date"),
-            ("integer", Type::Option(Type::Int.into()), "may be null"),
-        ] {
-            let error = check(base, &declared).unwrap_err();
-            assert!(error.contains("column c is"), "{error}");
-            assert!(error.contains(base) && error.contains(fits), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_column_holds_what_it_need_not_round() {
-        let number = |text| Decimal::parse(text).expect("a decimal");
-        for (text, all, after, expected) in [
-            ("99.99", 4, 2, true),
-            ("99.990", 4, 2, true),
-            ("100", 4, 2, false),
-            ("0.001", 4, 2, false),
-            ("0.00", 4, 2, true),
-            ("-99.99", 4, 2, true),
-            ("1200", 2, -2, true),
-            ("9900", 2, -2, true),
-            ("10000", 2, -2, false),
-            ("1250", 3, -2, false),
-            ("0.00012", 2, 5, true),
-            ("0.00123", 2, 5, false),
-        ] {
-            assert_eq!(
-                holds(number(text), all, after),
-                expected,
-                "{text} in numeric({all}, {after})"
-            );
-        }
-    }
-
-    #[test]
-    fn only_one_form_of_a_uuid_is_one() {
-        assert!(is_uuid("0e37df36-f698-11e6-8dd4-cb9ced3df976"));
-        assert!(!is_uuid("0E37DF36-f698-11e6-8dd4-cb9ced3df976"));
-        assert!(!is_uuid("0e37df36f69811e68dd4cb9ced3df976"));
-    }
-}
+mod tests;

@@ -6,7 +6,8 @@ use mingle_model::{FieldType, Name, ObjectType, Schema, Type, Value};
 use mingle_store::StoreSchema;
 use tokio_postgres::Client;
 
-use super::column::{Column, Described};
+use super::column::{Column, Described, Use};
+use super::queries::{COLUMNS, CONSTRAINTS, REST, UNIQUE};
 use super::{
     CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Order, Positions, Rows,
 };
@@ -47,7 +48,36 @@ pub(crate) async fn inspect(
         let mapped = check(client, &schema.schema, object, mapping).await;
         found.insert(object.name.clone(), mapped.map_err(|why| (object.name.clone(), why))?);
     }
+    check_folded(client, &found).await?;
     Ok(found)
+}
+
+/// Checks the keys that take capital letters for small ones. A ref in such a column is read in small letters, so the key
+/// of its object must be of the same kind: to another key the spelling would matter.
+async fn check_folded(
+    client: &Client,
+    found: &BTreeMap<Name, Mapped>,
+) -> Result<(), (Name, String)> {
+    let mut is_checked = false;
+    for (name, mapped) in found {
+        for column in mapped.columns().filter(|column| column.is_folded()) {
+            if !is_checked {
+                let checked = super::form::check_folding(client).await;
+                checked.map_err(|why| (name.clone(), format!("column {}: {why}", column.name)))?;
+                is_checked = true;
+            }
+            let Some(kind) = column.target() else { continue };
+            let target = found.get(kind).and_then(|mapped| mapped.rows.keys.first());
+            if !target.is_some_and(Column::is_folded) {
+                let why = format!(
+                    "column {} is citext, but the key of {kind} is not: it tells capital letters from small ones",
+                    column.name
+                );
+                return Err((name.clone(), why));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Checks the mappings as far as possible without their tables; returns each with its object.
@@ -172,12 +202,12 @@ async fn check_collection(
         if matches!(declared, Type::Option(_)) {
             return Err(format!("{what}: a column of elements cannot hold {declared}"));
         }
-        Column::new(schema, table.column(name)?, declared, what)
+        let used = if matches!(field_type, FieldType::Log(_)) { Use::Plain } else { Use::Unit };
+        Column::new(schema, table.column(name)?, declared, what, used)
     };
     let mut used = mapping.key.clone();
     used.push(mapping.value.clone());
-    used.extend(mapping.entry.clone());
-    used.extend(mapping.order.clone());
+    used.extend(mapping.entry.iter().chain(&mapping.order).cloned());
     let field = match field_type {
         FieldType::Set(inner) => {
             MappedField::Set { rows, element: element(&mapping.value, inner)? }
@@ -195,7 +225,8 @@ async fn check_collection(
                     table.name
                 ));
             }
-            let value = Column::new(schema, table.column(&mapping.value)?, value, what)?;
+            let described = table.column(&mapping.value)?;
+            let value = Column::new(schema, described, value, what, Use::Plain)?;
             MappedField::Map { rows, entry: element(name, entry)?, value }
         }
         FieldType::Log(inner) => {
@@ -266,56 +297,6 @@ JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid \
 AND d.refclassid = 'pg_class'::regclass \
 WHERE f.adrelid = $1::text::regclass AND a.attname = $2::text) LIMIT 1";
 
-const COLUMNS: &str = "\
-SELECT a.attname::text, format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL), \
-format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, NULL), \
-coalesce(b.typtype, t.typtype) = 'e', a.attnotnull OR t.typnotnull, \
-a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL, \
-a.attgenerated <> '' OR a.attidentity = 'a', \
-CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) = 1700 AND \
-greatest(a.atttypmod, t.typtypmod) >= 4 \
-THEN greatest(a.atttypmod, t.typtypmod)::bigint - 4 END, \
-CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) IN (1114, 1184) \
-THEN nullif(greatest(a.atttypmod, t.typtypmod), -1) END \
-FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
-LEFT JOIN pg_type AS b ON b.oid = t.typbasetype \
-WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped \
-ORDER BY a.attnum";
-
-const UNIQUE: &str = "\
-SELECT n.nspname::text, c.relname::text, array_agg(a.attname::text ORDER BY a.attname::text) \
-FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid \
-JOIN pg_namespace AS n ON n.oid = c.relnamespace \
-CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place) \
-JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
-WHERE i.indrelid = $1::text::regclass AND i.indisunique AND i.indisvalid AND i.indimmediate \
-AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts \
-GROUP BY n.nspname, c.relname";
-
-/// Selects each constraint, with whether it may refuse written rows and whether it may refuse their
-/// deletion. The bits of a trigger's type are 4 for `INSERT`, 8 for `DELETE` and 16 for `UPDATE`.
-const CONSTRAINTS: &str = "\
-SELECT CASE c.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'u' THEN 'UNIQUE' \
-WHEN 'p' THEN 'PRIMARY KEY' WHEN 'x' THEN 'EXCLUDE' ELSE 'constraint' END || ' ' || c.conname || \
-' of ' || c.conrelid::regclass::text || ': ' || pg_get_constraintdef(c.oid), \
-c.conrelid = $1::text::regclass, c.confrelid = $1::text::regclass AND c.contype = 'f' \
-FROM pg_constraint AS c WHERE (c.conrelid = $1::text::regclass AND c.contype IN ('c','f','u','x')) \
-OR (c.confrelid = $1::text::regclass AND c.contype = 'f') \
-UNION ALL SELECT 'trigger ' || g.tgname || ' of ' || g.tgrelid::regclass::text, \
-g.tgtype & 20 <> 0, g.tgtype & 8 <> 0 \
-FROM pg_trigger AS g WHERE g.tgrelid = $1::text::regclass AND NOT g.tgisinternal \
-UNION ALL SELECT 'row security of ' || r.oid::regclass::text, true, true FROM pg_class AS r \
-WHERE r.oid = $1::text::regclass AND r.relrowsecurity ORDER BY 1";
-
-/// Selects the triggers that run before rows are changed (bits 1 and 2 of their type), the
-/// inheriting tables, and whether there are policies.
-const REST: &str = "\
-SELECT coalesce((SELECT array_agg(g.tgname::text ORDER BY g.tgname) FROM pg_trigger AS g \
-WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgtype & 3 = 3), '{}'), \
-coalesce((SELECT array_agg(i.inhrelid::regclass::text ORDER BY i.inhrelid::regclass::text) FROM pg_inherits AS i \
-WHERE i.inhparent = c.oid AND c.relkind = 'r'), '{}'), c.relrowsecurity \
-FROM pg_class AS c WHERE c.oid = $1::text::regclass";
-
 impl Table {
     /// Loads the description of a table, `customers` or `shop.customers`.
     ///
@@ -349,6 +330,8 @@ impl Table {
             is_generated: row.get(7),
             digits: row.get::<_, Option<i64>>(8).map(super::column::digits_of),
             second_digits: row.get::<_, Option<i32>>(9).map_or(6, i32::unsigned_abs),
+            has_enum_items: row.get(10),
+            is_deterministic: row.get(11),
         });
         let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;
         let rows = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;
@@ -402,6 +385,18 @@ impl Table {
             let names: Vec<&str> = self.columns.iter().map(|column| &*column.name).collect();
             format!("{} has no column {name}; it has {}", self.name, names.join(", "))
         })
+    }
+
+    /// Returns the columns of a unique index none of which may be null, those of the smallest one first in the
+    /// order of names; empty if there is none.
+    pub(crate) fn unique_columns(&self) -> Vec<String> {
+        let is_filled = |name: &String| self.column(name).is_ok_and(|column| column.is_not_null);
+        let indexes = self.unique.iter().map(|(_, _, columns)| columns);
+        let fitting = indexes.filter(|columns| columns.iter().all(is_filled));
+        fitting
+            .min_by_key(|columns| (columns.len(), (*columns).clone()))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Returns the columns of a key; each must be NOT NULL.
@@ -481,6 +476,9 @@ impl Table {
             let refused = match &*column.base {
                 _ if column.is_enum => "text that is none of its values",
                 "uuid" => "text that is no UUID in small letters",
+                "character" => "longer text, and blanks at the end",
+                "citext" => "capital letters in keys and refs",
+                "real" => "numbers that it would round",
                 "smallint" | "integer" | "numeric" => "numbers out of its range",
                 "character varying" if column.shown.contains('(') => "longer text",
                 base if column.sql_type != base => "what the domain refuses",

@@ -74,7 +74,9 @@ impl MayRefuse {
 }
 
 pub(crate) mod column;
+pub(crate) mod form;
 pub(crate) mod inspect;
+mod queries;
 pub(crate) mod read;
 pub(crate) mod write;
 
@@ -194,6 +196,21 @@ pub(crate) fn key_values(keys: &[Column]) -> String {
 }
 
 impl Mapped {
+    /// Returns all its columns, but those that order logs.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &Column> {
+        let own = self.rows.keys.iter();
+        own.chain(self.fields.iter().flat_map(|field| {
+            let (rows, columns) = match field {
+                MappedField::Column { column, .. } => (None, [Some(column), None]),
+                MappedField::Set { rows, element } => (Some(rows), [Some(element), None]),
+                MappedField::Map { rows, entry, value } => (Some(rows), [Some(entry), Some(value)]),
+                MappedField::Log { rows, line, .. } => (Some(rows), [Some(line), None]),
+            };
+            let keys = rows.map_or(&[][..], |rows| &rows.keys[..]);
+            keys.iter().chain(columns.into_iter().flatten())
+        }))
+    }
+
     /// Returns the tables of the object, quoted and with their schemas.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &str> {
         let rows = self.fields.iter().filter_map(MappedField::rows);

@@ -1,5 +1,6 @@
 //! PostgreSQL stores.
 
+mod arrays;
 mod changed;
 mod conformance;
 mod crash;
@@ -20,6 +21,7 @@ mod ordered;
 mod programs;
 mod replicated;
 mod sent;
+mod spelling;
 mod support;
 mod times;
 mod tls;

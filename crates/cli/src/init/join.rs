@@ -20,6 +20,9 @@ pub fn collections(table: &TableDescription, known: &Known<'_>) -> Option<Join> 
         None => (known.object(table, second)?, second, first),
     };
     let of_key = |name: &String| table.columns.iter().find(|column| column.name == *name);
+    if table.key.iter().any(|key| of_key(key).is_none_or(|column| column.key_obstacle.is_some())) {
+        return None;
+    }
     known.declared(table, of_key(key)?).ok()?;
     let entry = known.declared(table, of_key(element)?).ok()?;
     let rest: Vec<&ColumnDescription> =

@@ -7,7 +7,8 @@ use mingle_gen::one_line;
 use mingle_lang::syntax::{lex, parse};
 
 use super::names::of_variable;
-use super::objects::{Collection, Design, Field, Object};
+use super::objects::{Collection, Design, Field, LeftOut, Object};
+use super::overview::overview;
 
 /// Returns the program.
 pub fn program(design: &Design) -> String {
@@ -25,7 +26,7 @@ pub fn program(design: &Design) -> String {
     }
     if !design.left_out.is_empty() {
         text += "\n// Left out:\n";
-        text.extend(design.left_out.iter().map(|why| format!("// - {}\n", one_line(why))));
+        text.extend(design.left_out.iter().map(|part| format!("// - {}\n", table(part))));
     }
     let source = lex(text);
     let (parsed, diagnostics) = parse(&source);
@@ -35,6 +36,11 @@ pub fn program(design: &Design) -> String {
     } else {
         source.text.clone()
     }
+}
+
+/// Returns the line on a table that is left out.
+pub fn table(LeftOut { name, kind, why }: &LeftOut) -> String {
+    one_line(&format!("{kind} {name}: {why}"))
 }
 
 fn declaration(store: &str, object: &Object) -> String {
@@ -67,8 +73,9 @@ fn declaration(store: &str, object: &Object) -> String {
     for remark in &object.remarks {
         writeln!(text, "    // {}", one_line(remark)).expect("a string takes all");
     }
-    for why in &object.left_out {
-        writeln!(text, "    // Left out: {}", one_line(why)).expect("a string takes all");
+    for LeftOut { name, kind, why } in &object.left_out {
+        let line = one_line(&format!("{name} is {kind}: {why}"));
+        writeln!(text, "    // Left out: {line}").expect("a string takes all");
     }
     text + "}\n"
 }
@@ -181,19 +188,7 @@ pub fn next(design: &Design, file: &str, variable: Option<&str>) -> String {
     let count = design.objects.len();
     let objects = if count == 1 { "object" } else { "objects" };
     let mut text = format!("wrote {file} ({count} {objects}) and mingle.toml\n");
-    for why in &design.left_out {
-        writeln!(text, "left out: {}", one_line(why)).expect("a string takes all");
-    }
-    for object in &design.objects {
-        for remark in &object.remarks {
-            let remark = one_line(&format!("{}: {remark}", object.table));
-            writeln!(text, "note: {remark}").expect("a string takes all");
-        }
-        for why in &object.left_out {
-            let why = one_line(&format!("{}.{why}", object.table));
-            writeln!(text, "left out: {why}").expect("a string takes all");
-        }
-    }
+    text += &overview(design);
     let own = format!("mingle_{}", design.store);
     write!(
         text,

@@ -56,6 +56,8 @@ fn column(name: String, fits: Result<Type, String>) -> ColumnDescription {
         name,
         sql_type,
         fits,
+        key_obstacle: None,
+        folds_case: false,
         is_not_null: true,
         has_default: false,
         is_read_only: false,
@@ -152,6 +154,6 @@ fn a_table_with_a_dot_in_its_name_is_left_out() {
     let design = design("shop", "public", &tables);
     assert_eq!(design.objects.len(), 1);
     assert!(design.objects[0].collections.is_empty());
-    let dotted = design.left_out.iter().filter(|why| why.starts_with("table secret."));
+    let dotted = design.left_out.iter().filter(|part| part.name.starts_with("secret."));
     assert_eq!(dotted.count(), 2, "{:?}", design.left_out);
 }

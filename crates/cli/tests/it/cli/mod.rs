@@ -16,6 +16,7 @@ mod postgres;
 mod recover;
 mod repl;
 mod run;
+mod schemas;
 mod serve;
 mod test;
 pub mod tutorial;

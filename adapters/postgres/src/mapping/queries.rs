@@ -1,0 +1,55 @@
+//! Queries on the description of a table.
+
+/// Selects the columns of a table, as [`Described`](super::column::Described) has them.
+pub(super) const COLUMNS: &str = "\
+SELECT a.attname::text, format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL), \
+format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, NULL), \
+coalesce(b.typtype, t.typtype) = 'e', a.attnotnull OR t.typnotnull, \
+a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL, \
+a.attgenerated <> '' OR a.attidentity = 'a', \
+CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) = 1700 AND \
+greatest(a.atttypmod, t.typtypmod) >= 4 \
+THEN greatest(a.atttypmod, t.typtypmod)::bigint - 4 END, \
+CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) IN (1114, 1184) \
+THEN nullif(greatest(a.atttypmod, t.typtypmod), -1) END, \
+coalesce((SELECT e.typtype = 'e' FROM pg_type AS e WHERE e.oid = coalesce(b.typelem, t.typelem)), false), \
+coalesce((SELECT l.collisdeterministic FROM pg_collation AS l WHERE l.oid = a.attcollation), true) \
+FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
+LEFT JOIN pg_type AS b ON b.oid = t.typbasetype \
+WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped \
+ORDER BY a.attnum";
+
+/// Selects the unique indexes of a table that hold for all its rows at once.
+pub(super) const UNIQUE: &str = "\
+SELECT n.nspname::text, c.relname::text, array_agg(a.attname::text ORDER BY a.attname::text) \
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid \
+JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place) \
+JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+WHERE i.indrelid = $1::text::regclass AND i.indisunique AND i.indisvalid AND i.indimmediate \
+AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts \
+GROUP BY n.nspname, c.relname";
+
+/// Selects each constraint, with whether it may refuse written rows and whether it may refuse their
+/// deletion. The bits of a trigger's type are 4 for `INSERT`, 8 for `DELETE` and 16 for `UPDATE`.
+pub(super) const CONSTRAINTS: &str = "\
+SELECT CASE c.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'u' THEN 'UNIQUE' \
+WHEN 'p' THEN 'PRIMARY KEY' WHEN 'x' THEN 'EXCLUDE' ELSE 'constraint' END || ' ' || c.conname || \
+' of ' || c.conrelid::regclass::text || ': ' || pg_get_constraintdef(c.oid), \
+c.conrelid = $1::text::regclass, c.confrelid = $1::text::regclass AND c.contype = 'f' \
+FROM pg_constraint AS c WHERE (c.conrelid = $1::text::regclass AND c.contype IN ('c','f','u','x')) \
+OR (c.confrelid = $1::text::regclass AND c.contype = 'f') \
+UNION ALL SELECT 'trigger ' || g.tgname || ' of ' || g.tgrelid::regclass::text, \
+g.tgtype & 20 <> 0, g.tgtype & 8 <> 0 \
+FROM pg_trigger AS g WHERE g.tgrelid = $1::text::regclass AND NOT g.tgisinternal \
+UNION ALL SELECT 'row security of ' || r.oid::regclass::text, true, true FROM pg_class AS r \
+WHERE r.oid = $1::text::regclass AND r.relrowsecurity ORDER BY 1";
+
+/// Selects the triggers that run before rows are changed (bits 1 and 2 of their type), the
+/// inheriting tables, and whether there are policies.
+pub(super) const REST: &str = "\
+SELECT coalesce((SELECT array_agg(g.tgname::text ORDER BY g.tgname) FROM pg_trigger AS g \
+WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgtype & 3 = 3), '{}'), \
+coalesce((SELECT array_agg(i.inhrelid::regclass::text ORDER BY i.inhrelid::regclass::text) FROM pg_inherits AS i \
+WHERE i.inhparent = c.oid AND c.relkind = 'r'), '{}'), c.relrowsecurity \
+FROM pg_class AS c WHERE c.oid = $1::text::regclass";

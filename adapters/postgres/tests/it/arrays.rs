@@ -1,0 +1,117 @@
+//! Arrays and `real` in existing columns: read and written exactly, and an error for any content that is no list.
+
+use std::collections::BTreeMap;
+
+use crate::support::{self, client, data, open, read, server, unique, write};
+use mingle_model::{FieldType, Level, Ref, Type, Value};
+use mingle_store::{Address, Data, Read, StoreError, StoreSchema, Write};
+use mingle_store_postgres::{ObjectMapping, PostgresConfig};
+
+/// The fields, with the types of their columns: `flags` (0) to `price` (6).
+const COLUMNS: &str = "flags boolean[], small smallint[], whole bigint[], parts double precision[], texts varchar(9)[], \
+                       moods MOOD[] NOT NULL DEFAULT '{}', price real";
+
+fn program() -> StoreSchema {
+    let list = |items: Type| Type::List(items.into());
+    let option = |inner: Type| FieldType::Register(Type::Option(inner.into()));
+    let fields = [
+        ("flags", option(list(Type::Bool))),
+        ("small", option(list(Type::Int))),
+        ("whole", option(list(Type::Int))),
+        ("parts", option(list(Type::Float))),
+        ("texts", option(list(Type::String))),
+        ("moods", FieldType::Register(list(Type::String))),
+        ("price", option(Type::Float)),
+    ];
+    support::schema(Level::Linearizable, &[], &[("Item", Type::Int, &fields)])
+}
+
+fn at(id: i64, field: u16) -> Address {
+    Address { object: Ref::new("Item", Value::Int(id)), field }
+}
+
+async fn store(url: &str, rows: &str) -> (std::sync::Arc<mingle_store_postgres::Postgres>, String) {
+    let table = unique("arrays");
+    let columns = COLUMNS.replace("MOOD", &format!("{table}_mood"));
+    let sql = format!(
+        "CREATE TYPE {table}_mood AS ENUM ('sad', 'very happy'); CREATE TABLE {table} (id bigint PRIMARY KEY, {columns}); \
+         INSERT INTO {table} {rows}"
+    );
+    client(url).await.batch_execute(&sql).await.expect("the table is made");
+    let mapping =
+        ObjectMapping { table: table.clone(), key: vec!["id".into()], ..ObjectMapping::default() };
+    let mut config = PostgresConfig::at(url.to_owned());
+    config.schema = Some(unique("own"));
+    config.objects = BTreeMap::from([("Item".into(), mapping)]);
+    (open(config, program()).await, table)
+}
+
+#[tokio::test]
+async fn lists_come_back_as_they_were_written() {
+    let Some(url) = server().await else { return };
+    let (store, table) =
+        store(&url, "(id, texts, price) VALUES (1, '[3:4]={a,\"b c\"}', 21.05)").await;
+    let texts = Value::list(["a", "b c"].map(Value::from));
+    let found = data(&*store, Read::Register(at(1, 4))).await;
+    assert_eq!(found, Data::Register(Some(Value::some(texts))));
+    let found = data(&*store, Read::Register(at(1, 6))).await;
+    assert_eq!(found, Data::Register(Some(Value::some(Value::from(21.05)))));
+
+    let ints = |all: &[i64]| Value::list(all.iter().copied().map(Value::Int));
+    let texts = |all: &[&str]| Value::list(all.iter().copied().map(Value::from));
+    let floats = |all: &[f64]| Value::list(all.iter().copied().map(Value::from));
+    let extremes =
+        [f64::MAX, f64::MIN_POSITIVE, -0.0, 0.1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    // The largest `real` is the number with its shortest text.
+    let largest: f64 = f32::MAX.to_string().parse().expect("a number");
+    for (field, value) in [
+        (0, Value::list([true, false].map(Value::Bool))),
+        (1, ints(&[i16::MIN.into(), i16::MAX.into()])),
+        (2, ints(&[i64::MIN, 0, i64::MAX])),
+        (2, ints(&[])),
+        (3, floats(&extremes)),
+        (4, texts(&["", "NULL", "a\"b", "\\", "{,}", " x ", "ä\u{1f980}\n"])),
+        (6, Value::from(largest)),
+        (6, Value::from(0.5)),
+    ] {
+        let wanted = Value::some(value);
+        write(&*store, vec![Write::Assign(at(1, field), wanted.clone())]).await.expect("a commit");
+        let found = data(&*store, Read::Register(at(1, field))).await;
+        assert_eq!(found, Data::Register(Some(wanted)));
+    }
+    let moods = texts(&["very happy", "sad"]);
+    write(&*store, vec![Write::Assign(at(2, 5), moods.clone())]).await.expect("a commit");
+    assert_eq!(data(&*store, Read::Register(at(2, 5))).await, Data::Register(Some(moods)));
+    write(&*store, vec![Write::Assign(at(1, 0), Value::NONE)]).await.expect("a commit");
+    let sql = format!(
+        "SELECT flags IS NULL AND whole = '{{}}' AND texts[5] = '{{,}}' FROM {table} WHERE id = 1"
+    );
+    let legacy = client(&url).await;
+    assert!(legacy.query_one(&sql, &[]).await.expect("a row").get::<_, bool>(0));
+
+    for (field, value, words) in [
+        (1, ints(&[40_000]), "out of range"),
+        (4, texts(&["0123456789"]), "too long"),
+        (6, Value::from(0.123_456_789), "would round it"),
+        (6, Value::from(1e300), "would round it"),
+    ] {
+        let refused = write(&*store, vec![Write::Assign(at(1, field), Value::some(value))]).await;
+        let error = refused.expect_err("the column cannot hold it");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(matches!(error, StoreError::Violated { .. }), "{error}");
+    }
+    let error = write(&*store, vec![Write::Assign(at(1, 5), texts(&["angry"]))]).await;
+    assert!(error.expect_err("no such mood").to_string().contains("angry"));
+}
+
+#[tokio::test]
+async fn what_is_no_list_is_an_error_of_its_column() {
+    let Some(url) = server().await else { return };
+    let rows = "(id, whole, texts) VALUES (1, '{1,NULL}', '{{a},{b}}')";
+    let (store, _) = store(&url, rows).await;
+    for (field, words) in [(2, "its array has a null"), (4, "its array has several dimensions")] {
+        let one = Read::Register(at(1, field));
+        let error = read(&*store, &[one]).await.expect_err("it is no list").to_string();
+        assert!(error.contains(words) && error.contains("column"), "{error}");
+    }
+}
