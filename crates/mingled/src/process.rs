@@ -23,7 +23,7 @@ mod session;
 mod sockets;
 mod starts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -35,6 +35,7 @@ use mingle_geo::certify::Conflicts;
 use mingle_geo::{Config, DcId, Key, PartitionId};
 use mingle_geo_node::folder::{Fault, SEGMENT_BYTES};
 use mingle_geo_node::{Limits, OpenError as NodeError, Outdated, link};
+use sha2::{Digest as _, Sha256};
 
 use super::journal::OpenError;
 use driver::{Driver, Event};
@@ -98,6 +99,28 @@ impl Settings {
             durability: Durability::default(),
             delay: Duration::ZERO,
         }
+    }
+
+    /// Returns a digest of the settings that all data centers share. It is not 0.
+    fn digest(&self) -> u64 {
+        let mut digest = Sha256::new();
+        // Each part begins with its length, so that no two lists have the same bytes.
+        let mut add = |part: &[u8]| {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        };
+        add(&[self.dc_count]);
+        add(&self.partition_count.to_be_bytes());
+        let prefixes: BTreeSet<&Vec<u8>> = self.strong_only.iter().collect();
+        add(&(prefixes.len() as u64).to_be_bytes());
+        prefixes.into_iter().for_each(|prefix| add(prefix));
+        for (one, other) in self.conflicts.pairs() {
+            add(one.as_bytes());
+            add(other.as_bytes());
+        }
+        let bytes = digest.finalize();
+        let first = bytes.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
+        first.max(1)
     }
 
     /// Checks the settings that no other part checks.

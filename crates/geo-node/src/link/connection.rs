@@ -368,6 +368,17 @@ impl Connection {
             let why = format!("{dialed} was dialed, and {} answers", hello.dc);
             return Err(Refused::new(Code::Place, why));
         }
+        let is_known = hello.settings != 0 && own.settings != 0;
+        if is_known && hello.settings != own.settings {
+            let (found, expected) = (hello.settings, own.settings);
+            let why = format!(
+                "{} and {} differ in settings that all data centers share, such as the number of \
+                 partitions, the keys that are strong only, and the labels that conflict: found digest \
+                 {found:016x}, expected {expected:016x}",
+                hello.dc, own.dc
+            );
+            return Err(Refused::new(Code::Settings, why));
+        }
         let (ahead, most) =
             (hello.wall_us.saturating_sub(now.wall_us) / 1_000, self.settings.clock_ahead_ms_max);
         if ahead > most {

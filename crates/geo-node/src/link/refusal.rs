@@ -20,9 +20,11 @@ pub enum Code {
     Outdated,
     /// Two processes run with the same start of one journal.
     Copy,
+    /// The data centers differ in settings that all of them share.
+    Settings,
 }
 
-const CODES: [Code; 7] = [
+const CODES: [Code; 8] = [
     Code::Cluster,
     Code::Version,
     Code::Clock,
@@ -30,6 +32,7 @@ const CODES: [Code; 7] = [
     Code::Running,
     Code::Outdated,
     Code::Copy,
+    Code::Settings,
 ];
 
 impl Code {

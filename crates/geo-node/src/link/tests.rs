@@ -25,6 +25,7 @@ fn hello(dc: u8, boot: u32) -> Hello {
         boot,
         process: mix(u64::from(dc) << 32 | u64::from(boot)),
         wall_us: 0,
+        settings: 0,
     }
 }
 

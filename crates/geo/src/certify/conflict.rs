@@ -106,6 +106,11 @@ impl Conflicts {
         first.collect::<BTreeSet<_>>().into_iter()
     }
 
+    /// Returns the pairs of labels that conflict, each in both orders.
+    pub fn pairs(&self) -> impl Iterator<Item = &(Label, Label)> {
+        self.pairs.iter()
+    }
+
     /// True if two touches conflict.
     pub fn between(&self, a: &Touch, b: &Touch) -> bool {
         a.key == b.key && self.of_classes(&a.class(), &b.class())

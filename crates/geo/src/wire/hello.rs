@@ -28,6 +28,10 @@ pub struct Hello {
     pub process: u64,
     /// The sender's wall clock, in microseconds since 1970.
     pub wall_us: u64,
+    /// A digest of the settings that all data centers share; 0 if the sender compares none. Builds from before
+    /// this field do not send it.
+    #[serde(skip)]
+    pub settings: u64,
 }
 
 impl Hello {
@@ -36,6 +40,9 @@ impl Hello {
         out.extend(MAGIC);
         let mut body = Vec::new();
         put_value(&mut body, self);
+        if self.settings != 0 {
+            put_value(&mut body, &self.settings);
+        }
         put_number(out, body.len() as u64);
         out.append(&mut body);
     }
@@ -54,6 +61,8 @@ impl Hello {
         if length != reader.left() {
             return Err(WireError::Malformed("HELLO has another length than it says"));
         }
-        reader.value()
+        let hello: Self = reader.value()?;
+        let settings = if reader.left() == 0 { 0 } else { reader.value()? };
+        Ok(Self { settings, ..hello })
     }
 }

@@ -149,6 +149,7 @@ impl Driver {
             boot,
             process,
             wall_us: 0,
+            settings: settings.digest(),
         };
         let links = Links::new(&settings, hello, events.clone());
         Ok(Self {

@@ -166,11 +166,14 @@ fn hello_and_addresses_keep_their_bytes() {
         boot: 7,
         process: 0xfedc_ba98_7654_3210,
         wall_us: 1_795_132_800_000_000,
+        settings: 0,
     };
     let mut text = String::new();
-    let mut frame = Vec::new();
-    hello.put(&mut frame);
-    writeln!(text, "HELLO {}", hex(&frame)).expect("a text takes it");
+    for (name, settings) in [("HELLO", 0), ("HELLO with settings", 0xfedc_ba98)] {
+        let mut frame = Vec::new();
+        Hello { settings, ..hello }.put(&mut frame);
+        writeln!(text, "{name} {}", hex(&frame)).expect("a text takes it");
+    }
     let mut random = Random::new(1);
     for number in [0, 1, 0, 1] {
         let address: Address = generate_variant(&mut random, number).expect("its parts fit");

@@ -172,10 +172,15 @@ fn hello_comes_back_and_later_fields_are_skipped_only_in_length() {
         boot: 300,
         process: u64::MAX,
         wall_us: 1_795_132_800_000_000,
+        settings: 5,
     };
-    let mut frame = Vec::new();
+    // An earlier build does not send the last field.
+    let earlier = Hello { settings: 0, ..hello };
+    let (mut frame, mut shorter) = (Vec::new(), Vec::new());
     hello.put(&mut frame);
-    assert_eq!(Hello::take(&frame), Ok(hello));
+    earlier.put(&mut shorter);
+    assert_eq!((Hello::take(&frame), Hello::take(&shorter)), (Ok(hello), Ok(earlier)));
+    assert_eq!(shorter.len() + 1, frame.len());
     // A later version adds a field.
     let mut later = frame.clone();
     later[4] += 1;

@@ -122,6 +122,31 @@ fn a_process_of_another_cluster_is_refused_with_both_ids() {
     assert!(folder.path().join("data-0/journal").is_dir(), "it is beside the file");
 }
 
+#[test]
+fn data_centers_with_other_shared_settings_are_refused() {
+    for (from, to) in [
+        ("lock:*", "look:*"),
+        ("withdraw = [\"withdraw\"]", "withdraw = [\"withdraw\", \"deposit\"]"),
+        ("listen", "partitions = 2\nlisten"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("key"), "a key that all of them have").expect("room");
+        let peers = free_addresses(2);
+        let first = file(folder.path(), 0, CLUSTER, &peers);
+        let second = file(folder.path(), 1, CLUSTER, &peers);
+        let text = std::fs::read_to_string(&second).expect("it was written");
+        std::fs::write(&second, text.replacen(from, to, 1)).expect("room");
+        let mut started = [first, second].map(|it| Configured::start(&it));
+        let mut why = String::new();
+        until("they refuse each other", || {
+            why = field(&mut started[1].1, 0, "why");
+            why.contains("settings that all data centers share")
+        });
+        assert!(why.contains("found digest") && why.contains("expected"), "{why}");
+        assert_eq!(field(&mut started[0].1, 1, "state"), "away");
+    }
+}
+
 fn checked(file: &Path) -> (bool, String) {
     let ended = Command::new(env!("CARGO_BIN_EXE_mingled"))
         .arg("check-config")
