@@ -113,7 +113,9 @@ impl Settings {
         add(&self.partition_count.to_be_bytes());
         let prefixes: BTreeSet<&Vec<u8>> = self.strong_only.iter().collect();
         add(&(prefixes.len() as u64).to_be_bytes());
-        prefixes.into_iter().for_each(|prefix| add(prefix));
+        for prefix in prefixes {
+            add(prefix);
+        }
         for (one, other) in self.conflicts.pairs() {
             add(one.as_bytes());
             add(other.as_bytes());
