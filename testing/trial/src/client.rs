@@ -154,6 +154,8 @@ mod tests {
             assert_eq!(&asked, b"*1\r\n$4\r\nPING\r\n");
             let replies = b"*5\r\n+OK\r\n-ERR no\r\n:5\r\n$2\r\nab\r\n$-1\r\n";
             stream.write_all(replies).expect("the client reads");
+            // A connection that is closed with a request to read is reset, and does not end.
+            stream.read_exact(&mut asked).expect("a second request");
         });
         let mut client = Client::connect(address, Duration::from_secs(10)).expect("it accepts");
         let reply = client.ask("PING").expect("a reply");
