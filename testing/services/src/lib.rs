@@ -18,7 +18,7 @@
 //! - [`engine`]: the engines, and those that must run.
 //! - [`home`]: the folder of all files, and the user that runs the servers.
 //! - [`mod@checker`]: the type checkers of generated clients; they are fetched like engines.
-//! - [`library`]: client libraries of Redis in other languages.
+//! - [`mod@library`]: client libraries of Redis in other languages.
 //! - `packages`: what comes from the registries of `npm`, `pip` and Maven.
 //! - [`tool`]: calls of `mvn`, `tar` and other commands.
 //! - `postgres`, `redis`, `cassandra`: the parts specific to each engine: fetch, launch, readiness.
