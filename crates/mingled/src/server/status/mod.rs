@@ -35,7 +35,7 @@ const CONNECTIONS_MAX: usize = 32;
 /// The time in which the head of a request must be complete.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// The time after which a connection ends, whatever its client does.
+/// The time after which the server ends a connection, also one that its client still uses.
 const CONNECTION: Duration = Duration::from_mins(1);
 
 /// The pause of the listener after an error, such as too many open files.
