@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,9 @@ impl Connection<'_> {
                 return self.linger();
             }
             self.flush()?;
+            if self.shared.is_over.load(Ordering::Acquire) {
+                return self.linger();
+            }
             match self.receive() {
                 Ok(()) => {}
                 Err(End::Closed) => return Ok(()),

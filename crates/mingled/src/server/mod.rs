@@ -62,6 +62,12 @@ pub const WATCHED_MAX: usize = 10_000;
 /// The pause of the listener after an error, such as too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
+/// The maximum time for the requests that have come when a server stops.
+pub const DRAIN: Duration = Duration::from_secs(5);
+
+/// The interval at which a server that stops looks for the end of its connections.
+const DRAIN_LOOK: Duration = Duration::from_millis(5);
+
 /// The time in which a connection that wakes the listener is made.
 const WAKE: Duration = Duration::from_secs(2);
 
@@ -263,8 +269,8 @@ impl Server {
         self.shared.address
     }
 
-    /// Closes all connections, and waits until their threads have ended. A request that runs is completed,
-    /// and its client gets no reply.
+    /// Closes all connections, and waits until their threads have ended. Requests that have come are completed,
+    /// and their clients get the replies, for at most [`DRAIN`]; transactions that are open are given up.
     pub fn stop(mut self) {
         self.end();
     }
@@ -286,10 +292,20 @@ impl Server {
             let _ = listener.join();
         }
         let connections = std::mem::take(&mut *self.shared.connections());
-        for connected in connections.values() {
-            // The client may have closed it.
-            let _ = connected.stream.shutdown(Shutdown::Both);
+        let close = |how: Shutdown| {
+            for connected in connections.values() {
+                // The client may have closed it.
+                let _ = connected.stream.shutdown(how);
+            }
+        };
+        // A thread that waits for a request sees the end.
+        close(Shutdown::Read);
+        let until = Instant::now() + DRAIN;
+        let runs = |it: &Connected| it.thread.as_ref().is_some_and(|it| !it.is_finished());
+        while connections.values().any(runs) && Instant::now() < until {
+            std::thread::sleep(DRAIN_LOOK);
         }
+        close(Shutdown::Both);
         for connected in connections.into_values() {
             let _ = connected.thread.map(JoinHandle::join);
         }

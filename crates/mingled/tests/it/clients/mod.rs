@@ -4,6 +4,7 @@ mod access;
 mod centers;
 mod configured;
 mod differential;
+mod drain;
 mod encrypted;
 mod hostile;
 mod libraries;
