@@ -184,7 +184,7 @@ async fn nothing_else_moves() {
 fn commit(random: &mut Random, tag: usize) -> Vec<Write> {
     let mut below = |bound| random.below(bound);
     let mut writes = Vec::new();
-    for _ in 0..below(8) + 1 {
+    for _ in 0..=below(8) {
         let (one, other) = (below(4), below(4));
         let address = at(team(one), if below(2) == 0 { MEMBERS } else { POSTS });
         let (post, to) = (Value::from(&*format!("post{other}")), Value::Ref(person(other)));
