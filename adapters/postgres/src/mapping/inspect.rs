@@ -6,14 +6,14 @@ use mingle_model::{FieldType, Name, ObjectType, Schema, Type, Value};
 use mingle_store::StoreSchema;
 use tokio_postgres::Client;
 
+use super::circles::{mark_circles, reference};
 use super::column::{Column, Described, Use};
-use super::queries::{COLUMNS, CONSTRAINTS, REST, UNIQUE};
-use super::{
-    CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Order, Positions, Rows,
-};
+use super::queries::{COLUMNS, CONSTRAINTS, REFERENCES, REST, UNIQUE};
+use super::{CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Reference, Rows};
 use crate::catalog::own_objects;
 use crate::error::message;
 use crate::name::quote;
+use positions::check_order;
 
 /// The description of a table.
 pub(crate) struct Table {
@@ -27,6 +27,8 @@ pub(crate) struct Table {
     constraints: MayRefuse,
     /// Triggers that run before a row is changed.
     triggers: Vec<String>,
+    /// Its foreign keys.
+    references: Vec<Reference>,
     /// Tables that inherit from it and have rows of their own.
     children: Vec<String>,
     /// True if policies restrict the rows that are visible and can be changed.
@@ -49,6 +51,7 @@ pub(crate) async fn inspect(
         found.insert(object.name.clone(), mapped.map_err(|why| (object.name.clone(), why))?);
     }
     check_folded(client, &found).await?;
+    mark_circles(&mut found);
     Ok(found)
 }
 
@@ -245,58 +248,6 @@ async fn check_collection(
     Ok((field, may_refuse, indexes))
 }
 
-/// Returns the column that orders a log's lines, and the source of its positions.
-async fn check_order(
-    client: &Client,
-    table: &Table,
-    order: Option<&str>,
-    what: &str,
-) -> Result<Order, String> {
-    let Some(name) = order else {
-        return Err(format!(
-            "{what} is a log, which needs `order`, the column that says the order"
-        ));
-    };
-    let described = table.column(name)?;
-    let wrong = |why: &str| {
-        Err(format!("column {name} is {}, but the order of {what} needs {why}", described.shown))
-    };
-    let positions = match &*described.base {
-        "smallint" | "integer" | "bigint" if !described.has_default => Positions::Counted,
-        "smallint" | "integer" | "bigint" => {
-            let found = client.query_opt(SEQUENCE, &[&table.name, &name]).await;
-            let found = found.map_err(|error| message(&error))?;
-            match found.map(|row| (row.get(0), row.get(1), row.get(2))) {
-                Some((1_i64, 1_i64.., false)) => Positions::Sequence,
-                Some((cache @ 2.., _, _)) => {
-                    return wrong(&format!(
-                        "numbers in the order of their commits, and its sequence gives them out in blocks \
-                         (CACHE {cache}): CACHE 1 would fit"
-                    ));
-                }
-                Some(_) => return wrong("a sequence that counts up and does not begin anew"),
-                None => return wrong("a sequence as its default, or no default"),
-            }
-        }
-        "timestamp with time zone" | "timestamp without time zone" if described.has_default => {
-            let step_us = 10_u32.pow(6_u32.saturating_sub(described.second_digits));
-            Positions::Clock { sql_type: described.sql_type.clone(), step_us }
-        }
-        _ => return wrong("an integer, or a timestamp that the database fills"),
-    };
-    Ok(Order { name: quote(name), positions })
-}
-
-/// Selects the sequence that fills a column: the number of values that a connection caches, its
-/// step, and whether it cycles.
-const SEQUENCE: &str = "\
-SELECT s.seqcache, s.seqincrement, s.seqcycle FROM pg_sequence AS s \
-WHERE s.seqrelid = pg_get_serial_sequence($1::text, $2::text)::regclass OR s.seqrelid IN \
-(SELECT d.refobjid FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum \
-JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid \
-AND d.refclassid = 'pg_class'::regclass \
-WHERE f.adrelid = $1::text::regclass AND a.attname = $2::text) LIMIT 1";
-
 impl Table {
     /// Loads the description of a table, `customers` or `shop.customers`.
     ///
@@ -336,6 +287,7 @@ impl Table {
         let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;
         let rows = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;
         let rest = client.query_one(REST, &[&quoted]).await.map_err(failed)?;
+        let references = client.query(REFERENCES, &[&quoted]).await.map_err(failed)?;
         let that = |column: usize| {
             let found = rows.iter().filter(|row| row.get(column));
             found.map(|row| row.get(0)).collect()
@@ -348,6 +300,7 @@ impl Table {
             triggers: rest.get(0),
             children: rest.get(1),
             has_row_security: rest.get(2),
+            references: references.iter().map(reference).collect(),
         })
     }
 
@@ -363,7 +316,12 @@ impl Table {
 
     /// Returns the rows of an object, whose key is in these columns.
     fn rows(&self, keys: Vec<Column>) -> Rows {
-        Rows { table: self.name.clone(), keys, triggers: self.triggers.clone() }
+        Rows {
+            table: self.name.clone(),
+            keys,
+            triggers: self.triggers.clone(),
+            references: self.references.clone(),
+        }
     }
 
     /// Returns the reason why the table cannot hold objects, if there is one: a unique key of the
@@ -492,5 +450,6 @@ impl Table {
     }
 }
 
+mod positions;
 #[cfg(test)]
 mod tests;

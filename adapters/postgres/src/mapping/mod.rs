@@ -73,6 +73,7 @@ impl MayRefuse {
     }
 }
 
+mod circles;
 pub(crate) mod column;
 pub(crate) mod form;
 pub(crate) mod inspect;
@@ -165,6 +166,24 @@ impl MappedField {
             Self::Set { rows, .. } | Self::Map { rows, .. } | Self::Log { rows, .. } => Some(rows),
         }
     }
+
+    /// Returns its columns, but those of the object's key and of an order.
+    fn columns(&self) -> impl Iterator<Item = &Column> {
+        let columns = match self {
+            Self::Column { column, .. } => [Some(column), None],
+            Self::Set { element, .. } => [Some(element), None],
+            Self::Map { entry, value, .. } => [Some(entry), Some(value)],
+            Self::Log { line, .. } => [Some(line), None],
+        };
+        columns.into_iter().flatten()
+    }
+
+    fn rows_mut(&mut self) -> Option<&mut Rows> {
+        match self {
+            Self::Column { .. } => None,
+            Self::Set { rows, .. } | Self::Map { rows, .. } | Self::Log { rows, .. } => Some(rows),
+        }
+    }
 }
 
 /// The rows of an object in a table.
@@ -175,6 +194,18 @@ pub(crate) struct Rows {
     pub(crate) keys: Vec<Column>,
     /// Triggers that run before a row is changed, and may prevent the change.
     pub(crate) triggers: Vec<String>,
+    pub(crate) references: Vec<Reference>,
+}
+
+/// A foreign key of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reference {
+    /// The other table.
+    pub(crate) table: String,
+    /// The columns that refer to it, quoted.
+    pub(crate) columns: Vec<String>,
+    /// True if foreign keys lead from there back to this table: their rows have no order.
+    pub(crate) is_circle: bool,
 }
 
 /// Returns the condition that rows belong to the object whose key is in the first parameters.
@@ -200,14 +231,8 @@ impl Mapped {
     pub(crate) fn columns(&self) -> impl Iterator<Item = &Column> {
         let own = self.rows.keys.iter();
         own.chain(self.fields.iter().flat_map(|field| {
-            let (rows, columns) = match field {
-                MappedField::Column { column, .. } => (None, [Some(column), None]),
-                MappedField::Set { rows, element } => (Some(rows), [Some(element), None]),
-                MappedField::Map { rows, entry, value } => (Some(rows), [Some(entry), Some(value)]),
-                MappedField::Log { rows, line, .. } => (Some(rows), [Some(line), None]),
-            };
-            let keys = rows.map_or(&[][..], |rows| &rows.keys[..]);
-            keys.iter().chain(columns.into_iter().flatten())
+            let keys = field.rows().map_or(&[][..], |rows| &rows.keys[..]);
+            keys.iter().chain(field.columns())
         }))
     }
 

@@ -53,3 +53,10 @@ WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgtype & 3 = 3), '{}'), \
 coalesce((SELECT array_agg(i.inhrelid::regclass::text ORDER BY i.inhrelid::regclass::text) FROM pg_inherits AS i \
 WHERE i.inhparent = c.oid AND c.relkind = 'r'), '{}'), c.relrowsecurity \
 FROM pg_class AS c WHERE c.oid = $1::text::regclass";
+
+/// Selects the foreign keys of a table: schema and name of the other table, and the columns.
+pub(super) const REFERENCES: &str = "\
+SELECT n.nspname::text, t.relname::text, \
+(SELECT array_agg(a.attname::text) FROM pg_attribute AS a WHERE a.attrelid = f.conrelid AND a.attnum = ANY (f.conkey)) \
+FROM pg_constraint AS f JOIN pg_class AS t ON t.oid = f.confrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace \
+WHERE f.conrelid = $1::text::regclass AND f.contype = 'f' ORDER BY f.conname";

@@ -35,7 +35,7 @@ fn mapping<'a>(layout: &'a Layout, object: &Ref) -> Option<&'a Mapped> {
 
 impl Gathered {
     /// Combines a commit's writes. A command sees the writes before it, and a deletion ends an
-    /// object, so no assignment moves past either.
+    /// object, so no assignment moves past either. An object that is only emptied before it is deleted gets no row.
     ///
     /// # Errors
     ///
@@ -43,18 +43,28 @@ impl Gathered {
     pub(crate) fn new(layout: &Layout, writes: &[Write]) -> Result<Self, Refusal> {
         let mut gathered = Self::default();
         let mut open: BTreeMap<&Ref, usize> = BTreeMap::new();
+        let mut emptied: BTreeMap<&Ref, usize> = BTreeMap::new();
         let mut sums: BTreeMap<(usize, u16), i128> = BTreeMap::new();
         for (index, write) in writes.iter().enumerate() {
             if matches!(write, Write::Command { .. }) {
                 open.clear();
+                emptied.clear();
             }
             let Some(object) = write.object() else { continue };
             let Some(mapped) = mapping(layout, object) else { continue };
             if matches!(write, Write::Delete(_)) {
                 open.remove(object);
+                if let Some(first) = emptied.remove(object) {
+                    gathered.first.remove(&first);
+                }
                 continue;
             }
             let first = *open.entry(object).or_insert(index);
+            match write {
+                Write::Clear(_) if first == index => drop(emptied.insert(object, first)),
+                Write::Clear(_) => {}
+                _ => drop(emptied.remove(object)),
+            }
             let assigned = gathered.first.entry(first).or_default();
             let column = |address: &Address| match mapped.fields.get(usize::from(address.field)) {
                 Some(MappedField::Column { column, .. }) => Some(column),

@@ -23,8 +23,10 @@
 //! - **Existence** is tracked in the sets of objects known to exist: the first write of any other
 //!   object makes it exist. A command may have any effect, so it clears these sets.
 //! - **Objects in existing tables** are locked by their anchor, a row of Mingle, and written by
-//!   `mapping`; [`Gathered`] moves the assignments of an object to its first write.
+//!   `mapping`; [`Gathered`] moves the assignments of an object to its first write, and `order` the
+//!   writes as foreign keys ask.
 
+mod order;
 mod own;
 mod system;
 
@@ -40,6 +42,7 @@ use crate::mapping::write::{Assigned, Gathered};
 use crate::operation::{Operation, Operations};
 use crate::session::Step;
 use crate::wire::Param;
+use order::ordered;
 use system::{records_at_once, removed_at_once};
 
 /// The statements of writes, in order.
@@ -115,6 +118,7 @@ impl<'a> Writing<'a> {
             let most = COMMIT_BYTES_MAX;
             return Err(format!("a commit carries at most {most} bytes, not {bytes}").into());
         }
+        let writes = &*ordered(self.layout, writes);
         self.lock(writes)?;
         let mut gathered = Gathered::new(self.layout, writes)?;
         for write in writes {
