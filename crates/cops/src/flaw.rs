@@ -40,13 +40,15 @@ pub enum Flaw {
     TombstoneForgotten,
     /// Eiger: a location with a pending transaction is read as if there were none.
     PendingIgnored,
+    /// Eiger: a read waits for the commit of a pending transaction, instead of asking its coordinator.
+    ReadWaits,
     /// Eiger: a replicated transaction below a newer value does not count as applied.
     OlderNotApplied,
 }
 
 impl Flaw {
     /// All planted faults.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::DepsUnchecked,
         Self::DepCheckByNewer,
         Self::DepCheckWithoutDeadline,
@@ -65,6 +67,7 @@ impl Flaw {
         Self::TransactionNotRetried,
         Self::TombstoneForgotten,
         Self::PendingIgnored,
+        Self::ReadWaits,
         Self::OlderNotApplied,
     ];
 
@@ -89,6 +92,7 @@ impl Flaw {
             Self::TransactionNotRetried => "transaction-not-retried",
             Self::TombstoneForgotten => "tombstone-forgotten",
             Self::PendingIgnored => "pending-ignored",
+            Self::ReadWaits => "read-waits",
             Self::OlderNotApplied => "older-not-applied",
         }
     }

@@ -57,6 +57,9 @@ impl State {
     /// Asks the coordinator of a transaction. Outside of the link: the answer need not wait for a commit
     /// that a broken connection lost.
     fn check_commit(&self, net: &mut Net, id: Requested, at: u64) {
+        if net.config.has(Flaw::ReadWaits) {
+            return;
+        }
         if let Some(transaction) = self.transactions.get(&id) {
             let to = Address::Server(net.local(transaction.coordinator_key()));
             net.plain(to, Message::CommitCheck { transaction: id, at });
