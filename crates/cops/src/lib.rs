@@ -27,7 +27,7 @@
 //! - [`config`], [`flaw`]: settings, and planted faults;
 //! - `net` and `dep_check`: the shared parts of servers;
 //! - [`cops`]: COPS, COPS-RT, COPS-CD, and the baselines `eventual` and `log`;
-//! - [`eiger`]: Eiger;
+//! - [`eiger`]: columns, read-only and write-only transactions;
 //! - [`server`]: a server of any protocol.
 
 pub mod clock;

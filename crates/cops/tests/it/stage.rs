@@ -196,6 +196,16 @@ impl<C: Library> Scene<C> {
         }
     }
 
+    /// Adds a packet to those that wait, as of a client that the scene does not have.
+    pub fn send(&mut self, packet: Packet) {
+        self.packets.push(packet);
+    }
+
+    /// Takes away the packets that `is_taken` accepts.
+    pub fn take(&mut self, is_taken: impl Fn(&Packet) -> bool) -> Vec<Packet> {
+        self.packets.extract_if(.., |packet| is_taken(packet)).collect()
+    }
+
     /// Loses the packets that `is_lost` accepts, and returns their number.
     pub fn lose(&mut self, is_lost: impl Fn(&Packet) -> bool) -> usize {
         let before = self.packets.len();

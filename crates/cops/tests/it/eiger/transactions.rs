@@ -4,7 +4,7 @@ use mingle_cops::config::Protocol;
 use mingle_cops::deps::Dep;
 use mingle_cops::eiger::client::{Answer, Call};
 use mingle_cops::flaw::Flaw;
-use mingle_cops::message::{Message, Packet, Point};
+use mingle_cops::message::{Address, ClientId, Frame, Message, Packet, Point};
 
 use super::{column, insert, is_commit, is_read, values};
 use crate::stage::{EigerStage, message, replicates};
@@ -122,4 +122,47 @@ fn an_older_transaction_below_newer_values_counts_as_applied() {
         let last = if flaw.is_none() { Some(3) } else { None };
         assert_eq!(found, [Some(9), Some(9), last]);
     }
+}
+
+/// A departure that the documentation names, and the reason why simulations have one client in a data
+/// center: a client that has not seen the time of a commit can read a cohort as of an earlier time,
+/// although the transaction has been answered to another client.
+#[test]
+fn another_client_can_miss_a_commit_that_was_answered() {
+    let mut stage = EigerStage::new(Protocol::Eiger, 1, None);
+    let [x, y] = stage.keys_apart(2)[..] else { panic!("two keys") };
+    let other = Address::Client(ClientId { dc: 0, number: 1 });
+    let locator = stage.locator;
+    let ask = |key, time, at| Packet {
+        from: other,
+        to: Address::Server(locator.server(0, key)),
+        time,
+        frame: Frame::Plain(Message::MultigetSlice { request: 0, slice: column(key), part: 0, at }),
+    };
+    // The acknowledgement of the vote tells the time too.
+    let is_due = |packet: &Packet| {
+        packet.to != other && !is_commit(packet) && !matches!(packet.frame, Frame::Arrived(_))
+    };
+    // The coordinator is ahead in logical time; the first transaction of a client has it at the first row.
+    stage.send(ask(x, 50, None));
+    stage.deliver(is_due);
+    stage.begin(0, 1, Call::AtomicMutate(vec![insert(x, 1), insert(y, 2)]));
+    stage.deliver(is_due);
+    assert_eq!(stage.answer(0).unwrap().written.len(), 1, "the transaction is answered");
+    stage.take(|packet| packet.to == other);
+
+    let mut read = |at| {
+        stage.send(ask(y, 0, at));
+        stage.deliver(is_due);
+        let results = stage.take(|packet| packet.to == other);
+        match results.first().and_then(message) {
+            Some(Message::SliceResult { cells, lvt, is_pending, .. }) => {
+                (cells.len(), *lvt, *is_pending)
+            }
+            found => panic!("{found:?}, expected a result"),
+        }
+    };
+    let (_, lvt, is_pending) = read(None);
+    assert!(is_pending && lvt < 50, "the cohort has an earlier time: {lvt}");
+    assert_eq!(read(Some(lvt)), (0, lvt, false), "the column is absent at that time");
 }
