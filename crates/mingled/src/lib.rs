@@ -7,8 +7,9 @@
 //! - [`FileJournal`] is the journal in a folder, which never makes its caller wait for the disk.
 //! - [`process`] runs all partitions of a data center, connects it with the others, and has sessions.
 //! - [`resp`] is Redis's protocol, [`commands`] its commands on items, both without I/O.
-//! - [`server`] runs them for clients.
+//! - [`server`] runs them for clients, whose rights and encryption [`access`] has.
 
+pub mod access;
 pub mod commands;
 mod files;
 mod journal;

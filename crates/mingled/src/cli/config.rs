@@ -30,6 +30,7 @@ use mingled::resp::Limits;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::access::AccessFiles;
 use super::founded::new_cluster;
 use super::label::Declared;
 use super::serve::{Start, TOKEN_LIFETIME};
@@ -61,6 +62,11 @@ struct Contents {
     token_key_file: Option<PathBuf>,
     token_minutes: Option<Spanned<u64>>,
     slow_ms: Option<Spanned<u64>>,
+    users_file: Option<PathBuf>,
+    audit_file: Option<PathBuf>,
+    #[serde(default)]
+    plain_text: bool,
+    tls: Option<TlsTable>,
     data_centers: Spanned<BTreeMap<Text, Text>>,
     #[serde(default)]
     labels: BTreeMap<Text, Vec<String>>,
@@ -76,6 +82,26 @@ struct LimitsTable {
     request_bytes: Option<Spanned<u64>>,
     arguments: Option<Spanned<u64>>,
     idle_seconds: Option<Spanned<u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsTable {
+    certificate: PathBuf,
+    key: PathBuf,
+    client_ca: Option<PathBuf>,
+}
+
+impl TlsTable {
+    /// Returns the files, each by way of `beside`.
+    fn files(self, beside: impl Fn(PathBuf) -> PathBuf) -> AccessFiles {
+        AccessFiles {
+            tls_certificate: Some(beside(self.certificate)),
+            tls_key: Some(beside(self.key)),
+            tls_client_ca: self.client_ca.map(beside),
+            ..AccessFiles::default()
+        }
+    }
 }
 
 /// A file with its text, for errors.
@@ -166,6 +192,12 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
     let slow = file.within("slow_ms", contents.slow_ms.as_ref(), (0, 1_000_000_000), SLOW_MS)?;
     let most = PARTITIONS_MAX;
     let partitions = file.within("partitions", contents.partitions.as_ref(), (1, most), 4)?;
+    let access = AccessFiles {
+        users: contents.users_file.map(beside),
+        audit: contents.audit_file.map(beside),
+        plain_text: contents.plain_text,
+        ..contents.tls.map(|tls| tls.files(beside)).unwrap_or_default()
+    };
     let (clients_max, limits, idle) = limits(file, &contents.limits)?;
     Ok(Start {
         folder: beside(contents.folder),
@@ -186,6 +218,7 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
         clients_max,
         slow: Duration::from_millis(slow),
         limits,
+        access,
         idle,
     })
 }
@@ -337,12 +370,14 @@ pub fn summary(start: &Start) -> String {
          durability    {durability}\n\
          strong only   {}\n\
          labels        {}\n\
-         tokens        {tokens}",
+         tokens        {tokens}\n\
+         {}",
         peers.join(", "),
         start.clients_max,
         start.status.map_or("none".into(), |address| format!("http://{address}/")),
         folder.display(),
         or_none(strong, ", "),
         or_none(labels, " "),
+        start.access.summary(),
     )
 }

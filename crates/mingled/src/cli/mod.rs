@@ -1,5 +1,6 @@
 //! The arguments of the command, and its parts.
 
+mod access;
 mod cluster;
 mod config;
 mod founded;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use mingled::process::Durability;
 
+use access::AccessFiles;
 use label::Declared;
 
 /// The address for clients.
@@ -50,13 +52,15 @@ struct Single {
     /// Folder of the data; it is created if it is missing.
     #[arg(long, value_name = "FOLDER", default_value = "mingled-data")]
     dir: PathBuf,
-    /// Address for clients. There are no passwords, so only loopback is accepted.
+    /// Address for clients. One that is not on loopback needs --users and --tls-certificate.
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
     /// Address of a page with the state, of figures for Prometheus, and of /live and /ready, over HTTP.
     /// Only loopback is accepted.
     #[arg(long, value_name = "ADDRESS")]
     status: Option<SocketAddr>,
+    #[command(flatten)]
+    access: AccessFiles,
     #[command(flatten)]
     shape: Shape,
 }
@@ -124,7 +128,7 @@ struct Given {
     /// Folder of the data; it is created if it is missing.
     #[arg(long, value_name = "FOLDER", required_unless_present = "config")]
     dir: Option<PathBuf>,
-    /// Address for clients. There are no passwords, so only loopback is accepted.
+    /// Address for clients. One that is not on loopback needs --users and --tls-certificate.
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
     /// Address of a page with the state, of figures for Prometheus, and of /live and /ready, over HTTP.
@@ -152,6 +156,8 @@ struct Given {
     /// End at the end of the standard input.
     #[arg(long, hide = true)]
     ends_with_input: bool,
+    #[command(flatten)]
+    access: AccessFiles,
     #[command(flatten)]
     shape: Shape,
 }

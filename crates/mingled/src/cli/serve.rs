@@ -13,6 +13,7 @@ use mingled::process::{Durability, Process, Settings, Stopped};
 use mingled::resp::Limits;
 use mingled::server::{self, Server, StatusPage, Tokens};
 
+use super::access::{Access, AccessFiles};
 use super::founded::{Found, journal, key, known_cluster, new_cluster, new_key, open};
 use super::label::{Declared, conflicts};
 use super::signals::Signals;
@@ -51,6 +52,8 @@ pub struct Start {
     /// The time after which a request is slow.
     pub slow: Duration,
     pub limits: Limits,
+    /// The files of users, certificates and the audit log.
+    pub access: AccessFiles,
     /// The time after which a connection without requests is closed.
     pub idle: Option<Duration>,
 }
@@ -79,6 +82,7 @@ impl Start {
             clients_max,
             slow: Duration::from_millis(slow_ms),
             limits: Limits::default(),
+            access: AccessFiles::default(),
             idle: None,
         }
     }
@@ -87,8 +91,11 @@ impl Start {
 /// Runs a single data center.
 pub fn single(of: &Single) -> Result<(), String> {
     let cluster = known_cluster(&of.dir)?.unwrap_or_else(new_cluster);
-    let start =
-        Start { status: of.status, ..Start::new(of.dir.clone(), of.listen, cluster, &of.shape) };
+    let start = Start {
+        status: of.status,
+        access: of.access.clone(),
+        ..Start::new(of.dir.clone(), of.listen, cluster, &of.shape)
+    };
     // Nothing is made in a folder that belongs to another cluster.
     check(&start)?;
     let token_key = of.dir.join("token-key");
@@ -118,6 +125,7 @@ pub fn serve(of: &Given) -> Result<(), String> {
         ends_with_input: of.ends_with_input,
         delay: of.delay,
         token_key: of.token_key.clone(),
+        access: of.access.clone(),
         ..Start::new(dir.clone(), of.listen, cluster, &of.shape)
     })
 }
@@ -127,18 +135,19 @@ fn bind(address: SocketAddr, of: &str) -> Result<TcpListener, String> {
         .map_err(|error| format!("{address} cannot be used for {of}: {error}"))
 }
 
-/// Checks the addresses for clients and of the status page.
-pub fn check(start: &Start) -> Result<(), String> {
-    let mut addresses = [Some(start.listen), start.status].into_iter().flatten();
-    let Some(open) = addresses.find(|address| !address.ip().is_loopback()) else { return Ok(()) };
-    Err(format!(
-        "{open} is not on loopback: without passwords, clients of other machines are not accepted"
-    ))
+/// Checks the addresses for clients and of the status page, and opens the files of users and certificates.
+pub fn check(start: &Start) -> Result<Access, String> {
+    if let Some(open) = start.status.filter(|address| !address.ip().is_loopback()) {
+        return Err(format!("{open} is not on loopback, as the status page must be"));
+    }
+    let access = start.access.open()?;
+    access.check(start.listen, &start.access)?;
+    Ok(access)
 }
 
 /// Runs a data center until a signal comes or it must stop.
 pub fn run(start: &Start) -> Result<(), String> {
-    check(start)?;
+    let access = check(start)?;
     let tokens = match &start.token_key {
         Some(file) => Some(Tokens { key: key(file)?, lifetime: start.token_lifetime }),
         None => None,
@@ -156,6 +165,9 @@ pub fn run(start: &Start) -> Result<(), String> {
     of_clients.idle = start.idle;
     of_clients.slow = Some(start.slow);
     of_clients.tokens = tokens;
+    of_clients.users = access.users;
+    of_clients.tls = access.tls;
+    of_clients.audit = start.access.audit()?;
     let process = Process::start(settings, others).map_err(|error| error.to_string())?;
     let process = Arc::new(process);
     let server = Server::start(of_clients, process.clone(), clients)
@@ -233,8 +245,9 @@ fn announce(server: &Server, page: Option<&StatusPage>, start: &Start) -> Result
     let page = page.map(|page| format!("status page at http://{}/\n", page.address()));
     let page = page.unwrap_or_default();
     // At once: what starts data centers reads both lines and no more.
+    let more = start.access.more();
     let line =
-        format!("listening on {address}, data in {folder}; try: redis-cli -p {port} set a 1");
+        format!("listening on {address}, data in {folder}; try: redis-cli -p {port}{more} set a 1");
     out.write_all(format!("{line}\n{page}").as_bytes())
         .and_then(|()| out.flush())
         .map_err(|error| format!("the address cannot be printed: {error}"))

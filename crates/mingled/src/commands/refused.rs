@@ -89,7 +89,7 @@ pub const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["bgrewriteaof", "bgsave", "lastsave", "save"], "every commit is on disk before its answer"),
     (
-        &["acl", "latency", "lolwut", "module", "monitor", "shutdown"],
+        &["latency", "lolwut", "module", "monitor", "shutdown"],
         "this part of Redis is not in this version",
     ),
     (&["lcs", "lmpop", "zmpop"], "this command is not in this version"),

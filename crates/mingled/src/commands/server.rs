@@ -4,10 +4,12 @@ use super::ServerCommand as Of;
 use super::table::{Class, Command, Keys};
 
 pub const CONNECTION: &[Command] = &[
+    Command::server("acl", -2, Of::Acl, "Shows users and rights, what was denied, and reads the file of users again.")
+        .differs("Has `WHOAMI`, `USERS`, `LIST`, `GETUSER`, `CAT`, `GENPASS`, `LOAD`, `LOG` and `DRYRUN`; users are changed in their file."),
     Command::server("admit", 2, Of::Admit, "Admits a data center that was given up; its process starts anew with the next incarnation.")
         .differs("Not in Redis."),
-    Command::server("auth", -2, Of::Auth, "Refuses a password: there are none.")
-        .differs("There are no users yet; the server listens on loopback."),
+    Command::server("auth", -2, Of::Auth, "Signs a user in.")
+        .differs("After five wrong passwords the connection is closed."),
     Command::server("barrier", 1, Of::Barrier, "Waits until all that the connection read or wrote survives the loss of data centers.")
         .differs("Not in Redis."),
     Command::server("client", -2, Of::Client, "Names and describes connections.")

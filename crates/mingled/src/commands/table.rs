@@ -77,6 +77,7 @@ pub enum Run {
 #[expect(missing_docs, reason = "the table describes each")]
 pub enum ServerCommand {
     Abort,
+    Acl,
     Admit,
     Auth,
     Barrier,

@@ -104,6 +104,11 @@ impl Decoder {
         }
     }
 
+    /// Changes the bounds of the requests that come next.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Adds the next bytes of the connection.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.at == self.buffer.len() {

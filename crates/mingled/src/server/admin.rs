@@ -10,6 +10,11 @@ use crate::resp::{Bytes, Protocol, Reply};
 /// The version of Redis whose commands and replies this server follows.
 pub const REDIS_VERSION: &str = "7.2.4";
 
+/// The error of `HELLO` before a user has signed in, as Redis has it.
+const SIGN_IN_FIRST: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+     <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same \
+     time";
+
 impl Client {
     /// Runs a command that neither reads nor writes items.
     pub(super) fn simple(&mut self, of: ServerCommand, args: &[Bytes]) -> Reply {
@@ -27,9 +32,8 @@ impl Client {
                 self.is_closing = true;
                 Reply::OK
             }
-            Of::Auth => Reply::Error(
-                "ERR AUTH called without any password configured: this server has no users".into(),
-            ),
+            Of::Auth => self.auth(args),
+            Of::Acl => self.acl(args),
             Of::Select => match parse_int(&args[1]) {
                 Some(0) => Reply::OK,
                 Some(_) => {
@@ -67,17 +71,16 @@ impl Client {
             };
             rest = after;
         }
-        let mut name = None;
+        let (mut name, mut user) = (None, None);
         while let [option, after @ ..] = rest {
             rest = match (option.to_ascii_lowercase().as_slice(), after) {
                 (b"setname", [new, after @ ..]) => {
                     name = Some(new);
                     after
                 }
-                (b"auth", [_, _, ..]) => {
-                    let text =
-                        "AUTH called without any password configured: this server has no users";
-                    return Fault::error(text).reply();
+                (b"auth", [new, password, after @ ..]) => {
+                    user = Some((new, password));
+                    after
                 }
                 _ => {
                     let option = option.escape_ascii();
@@ -86,6 +89,14 @@ impl Client {
                 }
             };
         }
+        if let Some((user, password)) = user
+            && let Err(reply) = self.sign_in(user, password)
+        {
+            return reply;
+        }
+        if !self.signed_in.is_in() {
+            return Reply::Error(SIGN_IN_FIRST.into());
+        }
         if let Some(name) = name
             && let Err(fault) = self.set_name(name)
         {
@@ -93,6 +104,12 @@ impl Client {
         }
         self.protocol = protocol;
         lock(&self.described).protocol = protocol;
+        self.description()
+    }
+
+    /// Returns the answer of `HELLO`.
+    fn description(&self) -> Reply {
+        let protocol = self.protocol;
         let id = lock(&self.described).id as i64;
         let pairs = [
             ("server", Reply::text("mingled")),
@@ -118,6 +135,7 @@ impl Client {
         self.mode = Mode::Single;
         self.watched.clear();
         self.protocol = Protocol::Two;
+        self.sign_out();
         let mut described = lock(&self.described);
         described.name.clear();
         described.protocol = Protocol::Two;
@@ -199,11 +217,11 @@ fn unknown_part(command: &str, part: &[u8]) -> Reply {
 
 /// Returns the line of a connection in `CLIENT LIST`.
 fn line(of: &Described) -> String {
-    let Described { id, address, name, library, version, protocol, since, command } = of;
+    let Described { id, address, name, library, version, protocol, user, since, command } = of;
     let (age, version_number) =
         (since.elapsed().as_secs(), if *protocol == Protocol::Three { 3 } else { 2 });
     format!(
-        "id={id} addr={address} name={name} age={age} db=0 cmd={command} user=default \
+        "id={id} addr={address} name={name} age={age} db=0 cmd={command} user={user} \
          lib-name={library} lib-ver={version} resp={version_number}"
     )
 }

@@ -87,7 +87,7 @@ impl Client {
         let command = find(args.first()?)?;
         let is_fit = matches!(command.run, Run::Data(_)) && command.check_arity(args).is_ok();
         let class = command.class(args);
-        if !is_fit || class == Class::Strong {
+        if !is_fit || class == Class::Strong || !self.is_allowed(command, args) {
             return None;
         }
         let names = command.keys(args).ok()?;

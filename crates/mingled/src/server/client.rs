@@ -8,6 +8,7 @@ use std::time::Instant;
 use mingle_model::TransactionId;
 use mingle_model::random::Random;
 
+use super::acl::SignedIn;
 use super::{Described, Shared, lock};
 use crate::commands::{Command, Run, ServerCommand, find, refusal};
 use crate::process::{Durability, Session};
@@ -64,6 +65,8 @@ pub struct Client {
     pub(super) is_stale: bool,
     /// True if the running transaction has written.
     pub(super) has_written: bool,
+    /// The user.
+    pub(super) signed_in: SignedIn,
     /// True if the connection ends after the reply.
     pub(super) is_closing: bool,
 }
@@ -71,6 +74,8 @@ pub struct Client {
 impl Client {
     /// Creates the client of a new connection.
     pub fn new(shared: &Arc<Shared>, described: &Arc<Mutex<Described>>) -> Self {
+        let signed_in = SignedIn::new(shared);
+        signed_in.name().clone_into(&mut lock(described).user);
         Self {
             shared: shared.clone(),
             described: described.clone(),
@@ -84,6 +89,7 @@ impl Client {
             names: None,
             is_stale: false,
             has_written: false,
+            signed_in,
             is_closing: false,
         }
     }
@@ -100,6 +106,9 @@ impl Client {
         if let Err(fault) = command.check_arity(&args) {
             self.refused();
             return fault.reply();
+        }
+        if let Err(reply) = self.admit_request(command, &args) {
+            return reply;
         }
         let begun = Instant::now();
         let reply = match self.mode {

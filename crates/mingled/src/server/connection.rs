@@ -1,14 +1,15 @@
 //! The thread of a connection.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::client::Client;
-use super::{Described, Shared};
-use crate::resp::{Decoder, Protocol, Reply};
+use super::stream::Stream;
+use super::{Described, Shared, lock};
+use crate::resp::{Decoder, Limits, Protocol, Reply};
 
 /// The number of bytes of replies after which they are sent even if more requests are here.
 const REPLY_BYTES: usize = 64 << 10;
@@ -16,14 +17,35 @@ const REPLY_BYTES: usize = 64 << 10;
 /// The number of bytes of one read.
 const READ_BYTES: usize = 16 << 10;
 
+/// The bounds of requests before a user has signed in.
+const UNKNOWN: Limits = Limits {
+    argument_bytes: 16 << 10,
+    request_bytes: 64 << 10,
+    arguments: 16,
+    line_bytes: 16 << 10,
+    depth: 1,
+};
+
 /// The time in which a client may take an error before its connection is closed.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// Serves a connection until its end.
 pub fn serve(shared: &Arc<Shared>, described: &Arc<Mutex<Described>>, stream: TcpStream) {
+    let client = Client::new(shared, described);
+    let limits = if client.signed_in.is_in() { shared.settings.limits } else { UNKNOWN };
+    let address = lock(described).address.to_string();
+    // The table of connections has the stream, too: without this it stays open.
+    let Ok(other) = stream.try_clone() else { return };
+    let Ok(stream) = Stream::begin(shared, stream, &address) else {
+        // The client may have closed it.
+        let _ = other.shutdown(std::net::Shutdown::Both);
+        return;
+    };
+    drop(other);
     let mut connection = Connection {
-        decoder: Decoder::new(shared.settings.limits),
-        client: Client::new(shared, described),
+        decoder: Decoder::new(limits),
+        is_limited: !client.signed_in.is_in(),
+        client,
         shared,
         stream,
         out: Vec::new(),
@@ -36,15 +58,17 @@ pub fn serve(shared: &Arc<Shared>, described: &Arc<Mutex<Described>>, stream: Tc
 
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
-        // The table of connections has the stream, too. The client may have closed it.
-        let _ = self.stream.shutdown(Shutdown::Both);
+        // The table of connections has the stream, too.
+        self.stream.close();
     }
 }
 
 struct Connection<'a> {
     shared: &'a Arc<Shared>,
-    stream: TcpStream,
+    stream: Stream,
     decoder: Decoder,
+    /// True if requests have the bounds of clients without a user.
+    is_limited: bool,
     client: Client,
     out: Vec<u8>,
     batch: Batch,
@@ -62,8 +86,6 @@ enum End {
 
 impl Connection<'_> {
     fn run(&mut self) -> io::Result<()> {
-        self.stream.set_nodelay(true)?;
-        self.stream.set_write_timeout(Some(self.shared.settings.write))?;
         loop {
             if !self.requests()? {
                 return self.linger();
@@ -99,6 +121,10 @@ impl Connection<'_> {
                     }
                     self.answer_batch()?;
                     let reply = self.client.run(request);
+                    if self.is_limited && self.client.signed_in.is_in() {
+                        self.is_limited = false;
+                        self.decoder.set_limits(self.shared.settings.limits);
+                    }
                     // The reply to HELLO is in the version that it chooses.
                     self.put(&reply);
                     if self.client.is_closing {
@@ -139,6 +165,7 @@ impl Connection<'_> {
     fn flush(&mut self) -> io::Result<()> {
         if !self.out.is_empty() {
             self.stream.write_all(&self.out)?;
+            self.stream.flush()?;
             self.out.clear();
             self.out.shrink_to(REPLY_BYTES);
         }
@@ -189,7 +216,7 @@ impl Connection<'_> {
     /// unread requests would discard them.
     fn linger(&mut self) -> io::Result<()> {
         self.flush()?;
-        self.stream.shutdown(Shutdown::Write)?;
+        self.stream.end_writing()?;
         self.stream.set_read_timeout(Some(LINGER))?;
         let (mut buffer, until) = ([0; READ_BYTES], Instant::now() + LINGER);
         while Instant::now() < until && self.stream.read(&mut buffer)? > 0 {}

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Shared;
 use super::admin::REDIS_VERSION;
 use super::slow::ENTRIES_MAX;
+use crate::access::categories;
 use crate::commands::{Class, Command, Group, Keys};
 use crate::resp::{Bytes, Reply};
 
@@ -78,6 +79,7 @@ fn of_server(shared: &Shared) -> [Section; 3] {
         ("total_commands_processed", count(&shared.requests)),
         ("rejected_connections", count(&shared.refused)),
         ("slow_requests", shared.slow.noted().to_string()),
+        ("audit_log_failures", shared.audit.failed().to_string()),
     ];
     [("Server", server), ("Clients", clients), ("Stats", stats)]
 }
@@ -126,8 +128,8 @@ pub fn description(command: &Command) -> Reply {
     let mut parts =
         vec![Reply::text(command.name), Reply::Integer(command.arity), Reply::Set(flags(command))];
     parts.extend(numbers);
-    let class = if command.writes() { "@write" } else { "@read" };
-    parts.push(Reply::Set(vec![Reply::Simple(class)]));
+    let categories = categories(command).into_iter().map(Reply::Simple);
+    parts.push(Reply::Set(categories.collect()));
     parts.extend([Reply::Array(Vec::new()), Reply::Array(Vec::new()), Reply::Array(Vec::new())]);
     Reply::Array(parts)
 }

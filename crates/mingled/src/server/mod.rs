@@ -15,6 +15,7 @@
 //! Everything that a client can make grow has a bound with an error of its own: connections, arguments
 //! and requests ([`Settings`]), queued commands ([`QUEUE_MAX`]), watched items ([`WATCHED_MAX`]).
 
+mod acl;
 mod admin;
 mod batch;
 mod centers;
@@ -27,6 +28,7 @@ mod names;
 mod session;
 mod slow;
 mod status;
+mod stream;
 mod token;
 mod transaction;
 
@@ -41,6 +43,7 @@ use std::time::{Duration, Instant};
 use mingle_geo::DcId;
 use mingle_geo::certify::Label;
 
+use crate::access::{Audit, Tls, Users};
 use crate::process::{self, Durability, Process};
 use crate::resp::{Limits, Protocol, Reply};
 
@@ -79,6 +82,12 @@ pub struct Settings {
     pub labels: BTreeSet<Label>,
     /// The time at which commits of new connections are acknowledged.
     pub durability: Durability,
+    /// The users; without them everyone is `default` and may do everything.
+    pub users: Option<Arc<Users>>,
+    /// The encryption of connections; without it there is none.
+    pub tls: Option<Arc<Tls>>,
+    /// The log of what concerns security.
+    pub audit: Arc<Audit>,
     /// The settings of tokens; without them there are none.
     pub tokens: Option<Tokens>,
     /// The maximum number of connections.
@@ -109,6 +118,9 @@ impl Settings {
             cluster: of.cluster,
             labels: of.conflicts.labels().cloned().collect(),
             durability: of.durability,
+            users: None,
+            tls: None,
+            audit: Arc::default(),
             tokens: None,
             connections_max: 1_000,
             limits: Limits::default(),
@@ -129,6 +141,8 @@ struct Described {
     library: String,
     version: String,
     protocol: Protocol,
+    /// The user, or no text before a password was given.
+    user: String,
     since: Instant,
     command: &'static str,
 }
@@ -154,6 +168,7 @@ struct Shared {
     refused: AtomicU64,
     requests: AtomicU64,
     slow: slow::SlowLog,
+    audit: Arc<Audit>,
 }
 
 impl Shared {
@@ -225,6 +240,7 @@ impl Server {
         listener: TcpListener,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
+            audit: settings.audit.clone(),
             settings,
             process,
             address: listener.local_addr()?,
@@ -317,6 +333,7 @@ fn accept(shared: &Arc<Shared>, address: SocketAddr, mut stream: TcpStream) {
         library: String::new(),
         version: String::new(),
         protocol: Protocol::Two,
+        user: String::new(),
         since: Instant::now(),
         command: "NULL",
     }));

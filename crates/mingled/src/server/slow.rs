@@ -61,9 +61,14 @@ impl SlowLog {
 /// ran with it.
 fn kept(args: &[Bytes], more: usize) -> Vec<Vec<u8>> {
     // A token is as good as a password.
-    let is_secret = args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"session"));
+    let name = args.first().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+    let secret = match name.as_slice() {
+        b"auth" => 1,
+        b"session" | b"hello" | b"acl" => 2,
+        _ => usize::MAX,
+    };
     let word = |(place, word): (usize, &Bytes)| match word.len() {
-        _ if is_secret && place > 1 => b"(redacted)".to_vec(),
+        _ if place >= secret => b"(redacted)".to_vec(),
         length if length > WORD_BYTES => {
             let mut cut = word[..WORD_BYTES].to_vec();
             cut.extend(format!("... ({} more bytes)", length - WORD_BYTES).into_bytes());

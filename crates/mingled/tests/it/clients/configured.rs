@@ -213,3 +213,67 @@ fn wrong_settings_are_refused_with_the_line_and_the_expected_value() {
     let (_, error) = checked(&folder.path().join("none.toml"));
     assert!(error.contains("none.toml cannot be read: "), "{error}");
 }
+
+#[test]
+fn other_machines_need_passwords_and_encryption() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(folder.path(), 0, CLUSTER, &free_addresses(1));
+    let good = std::fs::read_to_string(&path).expect("it was written");
+    let public = good.replacen("127.0.0.1:0", "0.0.0.0:6399", 1);
+    let write =
+        |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("room");
+    let with = |members: &str, tables: &str| {
+        let text = public.replacen("listen", &format!("{members}\nlisten"), 1);
+        write("d0.toml", &format!("{text}\n{tables}"));
+        checked(&path)
+    };
+    let (_, error) = with("", "");
+    assert!(error.contains("need passwords, in a file of users"), "{error}");
+    write("users.acl", "user default on nopass ~* +@all\nuser app on >secret ~* +@all");
+    let users = "users_file = \"users.acl\"";
+    let (_, error) = with(users, "");
+    assert!(
+        error.contains("the user default of") && error.contains("needs no password"),
+        "{error}"
+    );
+    write("users.acl", "user default off nopass\nuser app on >secret ~* +@all");
+    let (_, error) = with(users, "");
+    assert!(error.contains("passwords would cross the network as they are"), "{error}");
+    let (is_good, summary) = with(&format!("{users}\nplain_text = true"), "");
+    assert!(is_good && summary.contains("users.acl\ntls           none"), "{summary}");
+    let tls = "[tls]\ncertificate = \"server.pem\"\nkey = \"server.key\"";
+    let (_, error) = with(users, tls);
+    assert!(error.contains("server.pem: "), "{error}");
+    let pair = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
+    write("server.pem", &pair.cert.pem());
+    write("server.key", &pair.signing_key.serialize_pem());
+    let (is_good, summary) = with(&format!("{users}\naudit_file = \"audit.log\""), tls);
+    assert!(is_good && summary.contains("server.pem\naudit log"), "{summary}");
+    let (_, error) = with(users, "[tls]\ncertificate = \"server.pem\"");
+    assert!(error.contains("missing field `key`"), "{error}");
+    write("users.acl", "user app on >secret ~* +@al");
+    let (_, error) = with(users, tls);
+    assert!(error.contains("users.acl:1: the user app: found the category 'al'"), "{error}");
+    let status = public.replacen("127.0.0.1:0\"", "127.0.0.1:0\"\nstatus = \"0.0.0.0:1\"", 1);
+    write("d0.toml", &status.replacen("0.0.0.0:6399", "127.0.0.1:0\"\nstatus = \"0.0.0.0:1", 1));
+    let (_, error) = checked(&path);
+    assert!(error.contains("0.0.0.0:1 is not on loopback, as the status page must be"), "{error}");
+}
+
+#[test]
+fn a_process_has_the_users_and_certificates_of_its_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(folder.path(), 0, CLUSTER, &free_addresses(1));
+    let good = std::fs::read_to_string(&path).expect("it was written");
+    std::fs::write(folder.path().join("key"), "a key that all of them have").expect("room");
+    std::fs::write(folder.path().join("users.acl"), "user app on >secret ~* +@all").expect("room");
+    let members = "users_file = \"users.acl\"\naudit_file = \"audit.log\"\nlisten";
+    std::fs::write(&path, good.replacen("listen", members, 1)).expect("room");
+    let (started, mut client) = Configured::start(&path);
+    assert!(client.ask("GET a").starts_with("-NOAUTH"));
+    client.expect("AUTH app secret => +OK\nSET a 1 => +OK");
+    let errors = started.errors();
+    assert!(errors.is_empty(), "{errors}");
+    let log = std::fs::read_to_string(folder.path().join("audit.log")).expect("the log");
+    assert!(log.contains("\"event\":\"signed-in\"") && log.contains("\"user\":\"app\""), "{log}");
+}

@@ -1,5 +1,6 @@
 //! Clients of Redis, over sockets.
 
+mod access;
 mod centers;
 mod configured;
 mod differential;
@@ -13,6 +14,7 @@ mod sessions;
 mod slow;
 mod status;
 mod table;
+mod tls;
 mod transactions;
 
 use std::io::{Read as _, Write as _};

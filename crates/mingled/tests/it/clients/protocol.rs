@@ -11,6 +11,7 @@ fn every_command_is_tested() {
         include_str!("centers.rs"),
         include_str!("sessions.rs"),
         include_str!("slow.rs"),
+        include_str!("access.rs"),
     ];
     let scripts = scripts.concat();
     let words: std::collections::BTreeSet<&str> =
@@ -92,7 +93,7 @@ fn the_server_describes_itself_and_its_commands() {
     assert!(seconds.len() == 2 && seconds[0] > 1_700_000_000, "{time}");
     let count = mingled::commands::all().count();
     assert_eq!(client.ask("COMMAND COUNT"), format!(":{count}"));
-    let get = "[[\"get\", :2, [+readonly], :1, :1, :1, [+@read], [], [], []]]";
+    let get = "[[\"get\", :2, [+readonly], :1, :1, :1, [+@fast, +@read, +@string], [], [], []]]";
     assert_eq!(client.ask("COMMAND INFO get"), get);
     let docs = client.ask("COMMAND DOCS incr");
     assert!(docs.contains("\"consistency\", \"causal\""), "{docs}");

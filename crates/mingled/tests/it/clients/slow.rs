@@ -71,3 +71,15 @@ fn fast_requests_are_not_kept() {
     client.expect("SET a 1 => +OK\nSLOWLOG LEN => :0\nSLOWLOG GET => []");
     started.stop();
 }
+
+#[test]
+fn passwords_are_not_kept() {
+    let started = Started::with(|clients| clients.slow = Some(Duration::ZERO));
+    let mut client = started.client();
+    for request in ["AUTH a-secret", "AUTH me a-secret", "HELLO 2 AUTH me a-secret"] {
+        client.ask(request);
+    }
+    let kept = entries(&mut client, "-1").concat();
+    assert!(kept.contains("\"HELLO\", \"2\", \"(redacted)\""), "{kept}");
+    assert!(!kept.contains("a-secret") && !kept.contains("\"me\""), "{kept}");
+}

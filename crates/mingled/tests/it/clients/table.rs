@@ -453,7 +453,7 @@ fn connections_answer_as_documented() {
         HELLO 4 => -NOPROTO unsupported protocol version
         RESET => +RESET
         CLIENT GETNAME => nil
-        AUTH user password => -ERR AUTH called without any password configured: this server has no users
+        AUTH user password => -ERR AUTH called without any password configured: this server has no file of users
         WAIT 0 0 => :0
         BARRIER => +OK
         "#,
