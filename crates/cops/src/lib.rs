@@ -20,7 +20,7 @@
 //!
 //! - [`clock`]: Lamport clocks and unique timestamps;
 //! - [`locator`]: the servers of keys;
-//! - [`column`]: the rows and columns of Eiger;
+//! - [`mod@column`]: the rows and columns of Eiger;
 //! - [`deps`]: dependencies, and the contexts of actors;
 //! - [`link`]: delivery between servers, once and in order;
 //! - [`message`]: all messages and events;
