@@ -40,6 +40,7 @@ use std::fmt;
 use std::io;
 
 pub use log::{Checkpoint, Log, OpenError, Opened, SEGMENT_BYTES};
+pub use name::Name;
 pub use recover::{Damage, Damaged, RecoverError, Recovered, recover};
 
 /// The folder of a journal. A crash may lose everything that was not synced.

@@ -26,6 +26,24 @@ const PATIENCE: u32 = 50;
 pub struct Files(Arc<Path>);
 
 impl Files {
+    /// Returns a folder that is only read. Another process may have it open.
+    pub fn read_only(path: &Path) -> Self {
+        Self(path.into())
+    }
+
+    /// Returns the number of the process that has a folder open, if there is one; it is 0 if it is not known.
+    pub fn user(path: &Path) -> Option<u32> {
+        let lock = path.join(LOCK);
+        let file = File::open(&lock).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {
+                let text = fs::read_to_string(&lock).unwrap_or_default();
+                Some(text.trim().parse().unwrap_or(0))
+            }
+            _ => None,
+        }
+    }
+
     /// Creates the folder if it is missing, and locks it. The lock ends when the file is closed, also if
     /// the process is killed.
     pub fn lock(path: &Path) -> Result<(Self, File), OpenError> {

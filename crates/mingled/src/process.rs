@@ -11,8 +11,8 @@
 //! process: the contents of its files are not known until the next start copies what can be read.
 //!
 //! A process that the others refuse because another start of it is connected does not serve its clients
-//! until that one is gone, and a process that was replaced stops. The network is trusted: connections
-//! have neither passwords nor encryption yet.
+//! until that one is gone, and a process that was replaced stops. With [`Settings::tls`] connections between data
+//! centers are encrypted, and both ends have certificates; without it the network is trusted.
 
 mod client;
 mod driver;
@@ -22,11 +22,13 @@ mod members;
 mod session;
 mod sockets;
 mod starts;
+mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -37,6 +39,7 @@ use mingle_geo_node::folder::{Fault, SEGMENT_BYTES};
 use mingle_geo_node::{Limits, OpenError as NodeError, Outdated, link};
 use sha2::{Digest as _, Sha256};
 
+use super::access::Tls;
 use super::journal::OpenError;
 use driver::{Driver, Event};
 
@@ -73,6 +76,9 @@ pub struct Settings {
     pub limits: Limits,
     /// The bounds of connections.
     pub link: link::Settings,
+    /// The encryption between data centers, whose certificates have their names, such as `d1`; without it there is
+    /// none.
+    pub tls: Option<Arc<Tls>>,
     /// The time at which commits of new sessions are acknowledged.
     pub durability: Durability,
     /// The time for which messages of other data centers are held back, for trials on one machine.
@@ -96,6 +102,7 @@ impl Settings {
             segment_bytes: SEGMENT_BYTES,
             limits: Limits::default(),
             link: link::Settings::default(),
+            tls: None,
             durability: Durability::default(),
             delay: Duration::ZERO,
         }
@@ -240,8 +247,10 @@ impl Process {
     pub fn start(settings: Settings, listener: TcpListener) -> Result<Self, StartError> {
         settings.check()?;
         let (events, arriving) = channel();
+        let (tls, dc_count) = (settings.tls.clone(), settings.dc_count);
         let driver = Driver::start(settings, events.clone(), arriving)?;
-        let listener = sockets::listen(listener, events.clone()).map_err(StartError::System)?;
+        let listener =
+            sockets::listen(listener, tls, dc_count, events.clone()).map_err(StartError::System)?;
         let driver = std::thread::Builder::new().name("driver".into()).spawn(|| driver.run());
         let driver = Some(driver.map_err(StartError::System)?);
         Ok(Self { events, driver, listener: Some(listener) })

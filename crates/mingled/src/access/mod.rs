@@ -13,7 +13,7 @@ mod users;
 
 pub use audit::{Audit, AuditEvent, Denial};
 pub use category::{CATEGORIES, categories, in_category};
-pub use tls::{Tls, TlsFiles};
+pub use tls::{Configs, Tls, TlsFiles, shake_hands};
 pub use user::{Denied, User};
 pub use users::{Users, UsersError};
 

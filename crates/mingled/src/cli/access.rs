@@ -25,9 +25,12 @@ pub struct AccessFiles {
     /// File to which a line of JSON is added for each event that concerns security.
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
-    /// Accept passwords of other machines without TLS.
+    /// Accept passwords and data of other machines without TLS.
     #[arg(long)]
     pub plain_text: bool,
+    /// The files of connections between data centers, which only a file of settings has.
+    #[arg(skip)]
+    pub peers_tls: Option<TlsFiles>,
 }
 
 /// The users and the encryption of a server.
@@ -35,6 +38,7 @@ pub struct AccessFiles {
 pub struct Access {
     pub users: Option<Arc<Users>>,
     pub tls: Option<Arc<Tls>>,
+    pub peers_tls: Option<Arc<Tls>>,
 }
 
 impl AccessFiles {
@@ -54,7 +58,10 @@ impl AccessFiles {
             }),
             _ => None,
         };
-        Ok(Access { users, tls: files.map(Tls::open).transpose()?.map(Arc::new) })
+        let open = |files: Option<TlsFiles>| {
+            Ok::<_, String>(files.map(Tls::open).transpose()?.map(Arc::new))
+        };
+        Ok(Access { users, tls: open(files)?, peers_tls: open(self.peers_tls.clone())? })
     }
 
     /// Opens the audit log.
@@ -92,21 +99,36 @@ impl AccessFiles {
             ),
             None => shown(&self.tls_certificate),
         };
+        let peers = self.peers_tls.as_ref().map(|files| files.certificate.clone());
         format!(
-            "users         {}\ntls           {tls}\naudit log     {}",
+            "users         {}\ntls           {tls}\npeer tls      {}\naudit log     {}",
             shown(&self.users),
+            shown(&peers),
             shown(&self.audit)
         )
     }
 }
 
 impl Access {
-    /// Checks that clients of other machines have passwords, and that these are encrypted.
+    /// Checks that clients and data centers of other machines have passwords or certificates, and that these are
+    /// encrypted.
     ///
     /// # Errors
     ///
     /// What is missing.
-    pub fn check(&self, listen: SocketAddr, files: &AccessFiles) -> Result<(), String> {
+    pub fn check(
+        &self,
+        listen: SocketAddr,
+        peers: &[SocketAddr],
+        files: &AccessFiles,
+    ) -> Result<(), String> {
+        let far = peers.iter().find(|peer| !peer.ip().is_loopback());
+        if let Some(far) = far.filter(|_| self.peers_tls.is_none() && !files.plain_text) {
+            return Err(format!(
+                "the data center at {far} is not on loopback, and data would cross the network as it is: set \
+                 [peer_tls], or plain_text = true (--plain-text) where the network is trusted"
+            ));
+        }
         if listen.ip().is_loopback() {
             return Ok(());
         }

@@ -25,6 +25,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use mingle_geo::vector::DCS_MAX;
+use mingled::access::TlsFiles;
 use mingled::process::Durability;
 use mingled::resp::Limits;
 use serde::Deserialize;
@@ -67,6 +68,7 @@ struct Contents {
     #[serde(default)]
     plain_text: bool,
     tls: Option<TlsTable>,
+    peer_tls: Option<PeerTlsTable>,
     data_centers: Spanned<BTreeMap<Text, Text>>,
     #[serde(default)]
     labels: BTreeMap<Text, Vec<String>>,
@@ -92,15 +94,35 @@ struct TlsTable {
     client_ca: Option<PathBuf>,
 }
 
-impl TlsTable {
-    /// Returns the files, each by way of `beside`.
-    fn files(self, beside: impl Fn(PathBuf) -> PathBuf) -> AccessFiles {
-        AccessFiles {
-            tls_certificate: Some(beside(self.certificate)),
-            tls_key: Some(beside(self.key)),
-            tls_client_ca: self.client_ca.map(beside),
-            ..AccessFiles::default()
-        }
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PeerTlsTable {
+    certificate: PathBuf,
+    key: PathBuf,
+    ca: PathBuf,
+}
+
+/// Returns the files of users, certificates and the audit log, each by way of `beside`.
+fn access(contents: &mut Contents, beside: impl Fn(PathBuf) -> PathBuf) -> AccessFiles {
+    let tls = contents.tls.take();
+    let tls = tls.map(|of| (beside(of.certificate), beside(of.key), of.client_ca.map(&beside)));
+    let (tls_certificate, tls_key, tls_client_ca) = match tls {
+        Some((certificate, key, roots)) => (Some(certificate), Some(key), roots),
+        None => (None, None, None),
+    };
+    let peers_tls = contents.peer_tls.take().map(|files| TlsFiles {
+        certificate: beside(files.certificate),
+        key: beside(files.key),
+        client_ca: Some(beside(files.ca)),
+    });
+    AccessFiles {
+        users: contents.users_file.take().map(&beside),
+        tls_certificate,
+        tls_key,
+        tls_client_ca,
+        audit: contents.audit_file.take().map(&beside),
+        plain_text: contents.plain_text,
+        peers_tls,
     }
 }
 
@@ -162,7 +184,7 @@ pub fn read(path: &Path) -> Result<Start, String> {
     start(&file, contents)
 }
 
-fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
+fn start(file: &File<'_>, mut contents: Contents) -> Result<Start, String> {
     let cluster = cluster(file, contents.cluster.as_ref())?;
     let peers = peers(file, &contents.data_centers)?;
     let dc = number_of(file, &contents.data_center)?;
@@ -192,12 +214,7 @@ fn start(file: &File<'_>, contents: Contents) -> Result<Start, String> {
     let slow = file.within("slow_ms", contents.slow_ms.as_ref(), (0, 1_000_000_000), SLOW_MS)?;
     let most = PARTITIONS_MAX;
     let partitions = file.within("partitions", contents.partitions.as_ref(), (1, most), 4)?;
-    let access = AccessFiles {
-        users: contents.users_file.map(beside),
-        audit: contents.audit_file.map(beside),
-        plain_text: contents.plain_text,
-        ..contents.tls.map(|tls| tls.files(beside)).unwrap_or_default()
-    };
+    let access = access(&mut contents, beside);
     let (clients_max, limits, idle) = limits(file, &contents.limits)?;
     Ok(Start {
         folder: beside(contents.folder),

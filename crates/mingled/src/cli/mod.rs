@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use mingled::check_log;
 use mingled::process::Durability;
 
 use access::AccessFiles;
@@ -39,6 +40,11 @@ enum Task {
     Cluster(Cluster),
     /// Run one data center of several, with its settings as arguments or in a file.
     Serve(Serve),
+    /// Read the journal in the folder of a data center that does not run, and print what it has, or the damage.
+    CheckLog {
+        /// The folder of the data center, or of its journal.
+        folder: PathBuf,
+    },
     /// Check a file with the settings of a data center, and print them.
     CheckConfig {
         /// The file.
@@ -192,6 +198,13 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
             serve::check(&start)?;
             println!("{}", config::summary(&start));
             Ok(())
+        }
+        Some(Task::CheckLog { folder }) => {
+            let inner = founded::journal(&folder);
+            let found = check_log::check(if inner.is_dir() { &inner } else { &folder });
+            let report = found.map_err(|error| error.to_string())?;
+            println!("{report}");
+            report.verdict()
         }
         Some(Task::Cluster(of)) => cluster::run(&of),
     }

@@ -141,7 +141,7 @@ pub fn check(start: &Start) -> Result<Access, String> {
         return Err(format!("{open} is not on loopback, as the status page must be"));
     }
     let access = start.access.open()?;
-    access.check(start.listen, &start.access)?;
+    access.check(start.listen, &start.peers, &start.access)?;
     Ok(access)
 }
 
@@ -157,7 +157,8 @@ pub fn run(start: &Start) -> Result<(), String> {
     let status = start.status.map(|address| bind(address, "the status page")).transpose()?;
     let place = start.peers.get(usize::from(start.dc)).copied();
     let others = bind(place.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))), "data centers")?;
-    let (settings, labels) = settings(start, &open(start)?);
+    let (mut settings, labels) = settings(start, &open(start)?);
+    settings.tls = access.peers_tls;
     let mut of_clients = server::Settings::new(&settings);
     of_clients.labels.extend(labels);
     of_clients.connections_max = start.clients_max;

@@ -5,7 +5,6 @@ mod members;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use super::client::{Answer, Call, Client, Mark, is_waiting};
 use super::machine::Machine;
 use super::members::{ChangeError, GivenUp};
 use super::starts::Starts;
+use super::wire::Wire;
 use super::{Durability, NOTES_MAX, Settings, StartError, Status, Stopped};
 use crate::journal::{FileJournal, JournalSettings, Restored};
 use crate::random;
@@ -49,9 +49,11 @@ const EVENTS_MAX: usize = 256;
 #[derive(Debug)]
 pub enum Event {
     /// A process has connected.
-    Accepted(TcpStream),
+    Accepted(Wire),
+    /// A connection was refused before it began, or its certificates are wrong, with the reason.
+    Refused(String),
     /// An attempt to connect has ended.
-    Dialed(DcId, io::Result<TcpStream>),
+    Dialed(DcId, io::Result<Wire>),
     /// Bytes have come on a connection.
     Bytes(u64, Vec<u8>),
     /// The bytes given to a connection's writer are written.
@@ -222,6 +224,12 @@ impl Driver {
             }
             Event::Synced(Err(fault)) => self.stopped = Some(Stopped::Journal(fault)),
             Event::Accepted(stream) => self.on_stream(stream, None),
+            Event::Refused(note) => {
+                // A stranger may try again and again.
+                if self.centers.ends.insert(None, note.clone()).as_ref() != Some(&note) {
+                    self.note(note);
+                }
+            }
             Event::Dialed(dc, Ok(stream)) => self.on_stream(stream, Some(dc)),
             Event::Dialed(dc, Err(error)) => {
                 self.links.peers.not_dialed(self.machine.now().mono_us, dc);

@@ -5,10 +5,10 @@
 //!
 //! For trials on one machine, what is read can be held back as if it came from far away.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use mingle_geo::DcId;
 
 use super::driver::Event;
+use super::wire::{Reader, Wire, Writer};
+use crate::access::Tls;
 
 /// The maximum length of a piece of bytes.
 const PIECE_BYTES: usize = 256 << 10;
@@ -25,6 +27,9 @@ const PIECES: usize = 2;
 
 /// The maximum number of pieces that are held back on a connection.
 const HELD_PIECES: usize = 4_096;
+
+/// The maximum number of handshakes at a time.
+const HANDSHAKES_MAX: usize = 16;
 
 /// The maximum time of an attempt to connect.
 const DIAL: Duration = Duration::from_secs(2);
@@ -38,10 +43,16 @@ pub struct Listener {
 }
 
 /// Accepts connections until the result is dropped.
-pub fn listen(listener: TcpListener, events: Sender<Event>) -> io::Result<Listener> {
+pub fn listen(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    dc_count: u8,
+    events: Sender<Event>,
+) -> io::Result<Listener> {
     let address = listener.local_addr()?;
     let is_over = Arc::new(AtomicBool::new(false));
     let ends = is_over.clone();
+    let shaking = Arc::new(AtomicUsize::new(0));
     let accept = move || {
         for stream in listener.incoming() {
             if ends.load(Ordering::Acquire) {
@@ -49,7 +60,11 @@ pub fn listen(listener: TcpListener, events: Sender<Event>) -> io::Result<Listen
             }
             match stream {
                 Ok(stream) => {
-                    if events.send(Event::Accepted(stream)).is_err() {
+                    let is_sent = match &tls {
+                        None => events.send(Event::Accepted(Wire::plain(stream))).is_ok(),
+                        Some(tls) => accept_tls(stream, tls, dc_count, &shaking, &events),
+                    };
+                    if !is_sent {
                         return;
                     }
                 }
@@ -60,6 +75,48 @@ pub fn listen(listener: TcpListener, events: Sender<Event>) -> io::Result<Listen
     };
     let thread = Some(Builder::new().name("listener".into()).spawn(accept)?);
     Ok(Listener { address, is_over, thread })
+}
+
+/// Waits for a handshake in a thread of its own, so that others are accepted meanwhile; returns false if the
+/// driver has stopped.
+fn accept_tls(
+    stream: TcpStream,
+    tls: &Arc<Tls>,
+    dc_count: u8,
+    shaking: &Arc<AtomicUsize>,
+    events: &Sender<Event>,
+) -> bool {
+    let address = stream.peer_addr().map_or_else(|_| "?".into(), |it| it.to_string());
+    if shaking.fetch_add(1, Ordering::AcqRel) >= HANDSHAKES_MAX {
+        shaking.fetch_sub(1, Ordering::AcqRel);
+        let why = format!("{address} is one too many, {HANDSHAKES_MAX} have no certificate yet");
+        return events.send(Event::Refused(why)).is_ok();
+    }
+    let (tls, done, of) = (tls.clone(), events.clone(), shaking.clone());
+    let wait = move || {
+        let (configs, changed) = tls.configs();
+        tell(changed, &done);
+        let event = match Wire::accept(stream, configs, dc_count) {
+            Ok(wire) => Event::Accepted(wire),
+            Err(error) => Event::Refused(format!("{address} has no right certificate: {error}")),
+        };
+        of.fetch_sub(1, Ordering::AcqRel);
+        // The driver may have stopped.
+        let _ = done.send(event);
+    };
+    if let Err(error) = Builder::new().name("handshake".into()).spawn(wait) {
+        shaking.fetch_sub(1, Ordering::AcqRel);
+        return events.send(Event::Refused(format!("no thread for a handshake: {error}"))).is_ok();
+    }
+    true
+}
+
+/// Tells the driver of certificates that cannot be used.
+fn tell(changed: Option<Result<(), String>>, events: &Sender<Event>) {
+    if let Some(Err(why)) = changed {
+        // The driver may have stopped.
+        let _ = events.send(Event::Refused(why));
+    }
 }
 
 impl Drop for Listener {
@@ -82,11 +139,20 @@ impl Drop for Listener {
 }
 
 /// Connects to a data center.
-pub fn dial(dc: DcId, address: SocketAddr, events: Sender<Event>) {
+pub fn dial(dc: DcId, address: SocketAddr, tls: Option<Arc<Tls>>, events: Sender<Event>) {
     let attempt = events.clone();
     let dialing = Builder::new().name(format!("dial {dc}")).spawn(move || {
+        let stream = TcpStream::connect_timeout(&address, DIAL);
+        let wire = stream.and_then(|stream| match tls {
+            None => Ok(Wire::plain(stream)),
+            Some(tls) => {
+                let (configs, changed) = tls.configs();
+                tell(changed, &attempt);
+                Wire::dial(stream, configs, dc)
+            }
+        });
         // The driver may have stopped.
-        let _ = attempt.send(Event::Dialed(dc, TcpStream::connect_timeout(&address, DIAL)));
+        let _ = attempt.send(Event::Dialed(dc, wire));
     });
     if let Err(error) = dialing {
         let _ = events.send(Event::Dialed(dc, Err(error)));
@@ -108,18 +174,18 @@ impl Socket {
     /// Starts the threads of a connection, whose events name it by its number. What arrives is held
     /// back for `delay`.
     pub fn start(
-        stream: TcpStream,
+        wire: Wire,
         number: u64,
         delay: Duration,
         events: &Sender<Event>,
     ) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
+        wire.tcp.set_nodelay(true)?;
         let (credits, allowed) = sync_channel(PIECES);
         for _ in 0..PIECES {
             let _ = credits.try_send(());
         }
         let (write, to_write) = channel();
-        let (reading, writing) = (stream.try_clone()?, stream.try_clone()?);
+        let (reading, writing) = wire.split()?;
         let (reads, writes) = (events.clone(), events.clone());
         let hand_over = move |event: Event| {
             let is_over = matches!(event, Event::Lost(..));
@@ -139,7 +205,7 @@ impl Socket {
         Builder::new()
             .name("writer".into())
             .spawn(move || write_all(writing, number, &to_write, &writes))?;
-        Ok(Self { stream, credits, write, is_writing: false })
+        Ok(Self { stream: wire.tcp, credits, write, is_writing: false })
     }
 
     /// Allows the reader one more piece.
@@ -163,7 +229,7 @@ impl Drop for Socket {
 }
 
 /// Reads until the end of the connection, or until `hand_over` returns false.
-fn read_all(mut stream: TcpStream, number: u64, hand_over: impl Fn(Event) -> bool) {
+fn read_all(mut stream: Reader, number: u64, hand_over: impl Fn(Event) -> bool) {
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
         let event = match stream.read(&mut buffer) {
@@ -192,7 +258,7 @@ fn hand_over_later(held: &Receiver<(Instant, Event)>, hand_over: impl Fn(Event) 
 }
 
 fn write_all(
-    mut stream: TcpStream,
+    mut stream: Writer,
     number: u64,
     to_write: &Receiver<Vec<u8>>,
     events: &Sender<Event>,

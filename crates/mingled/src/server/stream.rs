@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustls::{ServerConnection, StreamOwned};
 
 use super::Shared;
-use crate::access::AuditEvent;
+use crate::access::{AuditEvent, shake_hands};
 
 /// A connection.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Stream {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(shared.settings.write))?;
         let Some(tls) = &shared.settings.tls else { return Ok(Self::Plain(stream)) };
-        let (config, changed) = tls.config();
+        let (configs, changed) = tls.configs();
         match changed {
             Some(Ok(())) => {
                 shared.audit.note(
@@ -38,20 +38,16 @@ impl Stream {
                     "the certificates have changed",
                 );
             }
-            Some(Err(why)) => {
-                let what =
-                    format!("the changed certificates cannot be used, the last ones count: {why}");
+            Some(Err(what)) => {
                 // There may be no reader.
                 let _ = writeln!(io::stderr(), "{what}");
                 shared.audit.note(AuditEvent::Certificates, "", "", &what);
             }
             None => {}
         }
-        stream.set_read_timeout(Some(shared.settings.request))?;
-        let mut connection = ServerConnection::new(config).map_err(io::Error::other)?;
+        let mut connection = ServerConnection::new(configs.accepted).map_err(io::Error::other)?;
         let mut tcp = stream;
-        let done = handshake(&mut connection, &mut tcp);
-        if let Err(error) = done {
+        if let Err(error) = shake_hands(&mut connection, &mut tcp, shared.settings.request) {
             shared.audit.note(AuditEvent::Handshake, client, "", &error.to_string());
             return Err(error);
         }
@@ -83,18 +79,6 @@ impl Stream {
     pub fn close(&self) {
         let _ = self.tcp().shutdown(Shutdown::Both);
     }
-}
-
-/// Completes a handshake. After an error the client is told the reason as far as TLS has words for it.
-fn handshake(connection: &mut ServerConnection, tcp: &mut TcpStream) -> io::Result<()> {
-    while connection.is_handshaking() {
-        if let Err(error) = connection.complete_io(tcp) {
-            // The alert; the connection ends anyway.
-            let _ = connection.write_tls(tcp);
-            return Err(error);
-        }
-    }
-    Ok(())
 }
 
 impl Read for Stream {

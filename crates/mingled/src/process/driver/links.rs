@@ -1,7 +1,8 @@
 //! The connections of the driver.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use mingle_geo::wire::{Hello, VERSION, take_parcels};
@@ -12,8 +13,10 @@ use mingle_geo_node::link::{
 };
 
 use super::super::sockets::{self, Socket};
+use super::super::wire::Wire;
 use super::super::{Settings, Stopped};
 use super::{Driver, Event};
+use crate::access::Tls;
 use crate::random;
 
 /// The maximum length of bytes that a writer gets at once, unless a frame is longer.
@@ -32,6 +35,8 @@ struct Link {
     socket: Socket,
     /// The data center that was dialed, or that has been met.
     dc: Option<DcId>,
+    /// The data centers that its certificate names; `None` without TLS.
+    names: Option<Vec<DcId>>,
     was_dialed: bool,
     /// True once the greeting of the other end has come. Nothing but the own one is sent before.
     is_greeted: bool,
@@ -59,6 +64,7 @@ pub struct Links {
     settings: LinkSettings,
     hello: Hello,
     addresses: BTreeMap<DcId, SocketAddr>,
+    tls: Option<Arc<Tls>>,
     events: Sender<Event>,
     all: BTreeMap<u64, Link>,
     count: u64,
@@ -78,6 +84,7 @@ impl Links {
             settings: settings.link,
             hello,
             addresses: settings.peers.clone(),
+            tls: settings.tls.clone(),
             events,
             all: BTreeMap::new(),
             count: 0,
@@ -125,7 +132,7 @@ impl Links {
         }
         for dc in self.peers.due(now.mono_us) {
             match self.addresses.get(&dc) {
-                Some(address) => sockets::dial(dc, *address, self.events.clone()),
+                Some(address) => sockets::dial(dc, *address, self.tls.clone(), self.events.clone()),
                 None => self.peers.not_dialed(now.mono_us, dc),
             }
         }
@@ -178,15 +185,16 @@ impl Links {
 
 impl Driver {
     /// Begins a connection.
-    pub(super) fn on_stream(&mut self, stream: TcpStream, dialed: Option<DcId>) {
+    pub(super) fn on_stream(&mut self, wire: Wire, dialed: Option<DcId>) {
         let (now, links) = (self.machine.now(), &mut self.links);
-        let address = stream.peer_addr().map_or_else(|_| "?".into(), |it| it.to_string());
+        let address = wire.tcp.peer_addr().map_or_else(|_| "?".into(), |it| it.to_string());
         if dialed.is_none() && links.all.len() >= LINKS_MAX {
             return self
                 .note(format!("{address} is one connection too many, {LINKS_MAX} may be open"));
         }
         links.count += 1;
-        match Socket::start(stream, links.count, self.settings.delay, &self.events) {
+        let names = wire.names.clone();
+        match Socket::start(wire, links.count, self.settings.delay, &self.events) {
             Ok(socket) => {
                 let connection =
                     Connection::new(links.settings, links.hello, random(), dialed, now);
@@ -195,6 +203,7 @@ impl Driver {
                     connection,
                     socket,
                     dc: dialed,
+                    names,
                     was_dialed,
                     is_greeted: false,
                     address,
@@ -230,6 +239,13 @@ impl Driver {
 
     fn meet(&mut self, number: u64, hello: &Hello, events: &mut Vec<LinkEvent>) {
         let now = self.machine.now();
+        let names = self.links.all.get(&number).and_then(|link| link.names.as_ref());
+        if let Some(names) = names.filter(|names| !names.contains(&hello.dc)) {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let found = if names.is_empty() { "no data center".into() } else { names.join(", ") };
+            let why = format!("it says that it is {}, and its certificate names {found}", hello.dc);
+            return self.drop_link(number, &why);
+        }
         let met = self.links.peers.meet(hello, number);
         let Some(link) = self.links.all.get_mut(&number) else { return };
         match met {

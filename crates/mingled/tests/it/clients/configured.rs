@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use super::Raw;
 use super::serving::{field, free_addresses, until};
 
-const CLUSTER: &str = "5f0c9be2a7d14c3b8e6f1a2b3c4d5e6f";
+pub const CLUSTER: &str = "5f0c9be2a7d14c3b8e6f1a2b3c4d5e6f";
 const OTHER: &str = "00000000000000000000000000000bad";
 
 /// A process that is killed with the test.
-struct Configured(Child);
+pub struct Configured(Child);
 
 impl Configured {
-    fn start(file: &Path) -> (Self, Raw) {
+    pub fn start(file: &Path) -> (Self, Raw) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_mingled"))
             .args(["serve", "--config"])
             .arg(file)
@@ -32,8 +32,13 @@ impl Configured {
         (started, Raw::connect(address))
     }
 
+    /// Kills the process.
+    pub fn kill(&mut self) {
+        self.0.kill().expect("it runs");
+    }
+
     /// Stops the process, and returns the errors that it has printed.
-    fn errors(mut self) -> String {
+    pub fn errors(mut self) -> String {
         let pid = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
         let mut text = String::new();
@@ -52,7 +57,7 @@ impl Drop for Configured {
 }
 
 /// Writes the file of a data center, and returns its path.
-fn file(folder: &Path, dc: usize, cluster: &str, peers: &[std::net::SocketAddr]) -> PathBuf {
+pub fn file(folder: &Path, dc: usize, cluster: &str, peers: &[std::net::SocketAddr]) -> PathBuf {
     let peers: Vec<String> =
         peers.iter().enumerate().map(|(dc, peer)| format!("d{dc} = \"{peer}\"\n")).collect();
     let text = format!(
@@ -241,6 +246,11 @@ fn other_machines_need_passwords_and_encryption() {
     assert!(error.contains("passwords would cross the network as they are"), "{error}");
     let (is_good, summary) = with(&format!("{users}\nplain_text = true"), "");
     assert!(is_good && summary.contains("users.acl\ntls           none"), "{summary}");
+    let far =
+        good.replacen("[data_centers]\nd0 = \"127.0.0.1", "[data_centers]\nd0 = \"10.0.0.1", 1);
+    write("d0.toml", &far);
+    let (_, error) = checked(&path);
+    assert!(error.contains("data would cross the network as it is: set [peer_tls]"), "{error}");
     let tls = "[tls]\ncertificate = \"server.pem\"\nkey = \"server.key\"";
     let (_, error) = with(users, tls);
     assert!(error.contains("server.pem: "), "{error}");
@@ -248,7 +258,7 @@ fn other_machines_need_passwords_and_encryption() {
     write("server.pem", &pair.cert.pem());
     write("server.key", &pair.signing_key.serialize_pem());
     let (is_good, summary) = with(&format!("{users}\naudit_file = \"audit.log\""), tls);
-    assert!(is_good && summary.contains("server.pem\naudit log"), "{summary}");
+    assert!(is_good && summary.contains("server.pem\npeer tls      none\naudit log"), "{summary}");
     let (_, error) = with(users, "[tls]\ncertificate = \"server.pem\"");
     assert!(error.contains("missing field `key`"), "{error}");
     write("users.acl", "user app on >secret ~* +@al");

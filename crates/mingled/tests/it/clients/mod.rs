@@ -4,6 +4,7 @@ mod access;
 mod centers;
 mod configured;
 mod differential;
+mod encrypted;
 mod hostile;
 mod libraries;
 mod library;

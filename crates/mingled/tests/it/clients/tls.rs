@@ -17,20 +17,25 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use super::serving::until;
 use super::{PATIENCE, Started};
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+/// A root of certificates.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         Self(CertifiedIssuer::self_signed(params, key).expect("a root"))
     }
 
-    /// Writes a certificate and its key, and returns the certificate.
-    fn issue(&self, folder: &Path, name: &str) -> Vec<u8> {
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Writes a certificate of a host and its key to files of this name, and returns the certificate.
+    pub fn issue(&self, folder: &Path, name: &str, host: &str) -> Vec<u8> {
         let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+        let params = CertificateParams::new(vec![host.to_owned()]).expect("a name");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
         fs::write(folder.join(format!("{name}.pem")), certificate.pem()).expect("room");
         fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).expect("room");
@@ -92,7 +97,7 @@ fn started(files: TlsFiles) -> Started {
 fn clients_are_encrypted() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new();
-    authority.issue(folder.path(), "server");
+    authority.issue(folder.path(), "server", "localhost");
     let started = started(files(folder.path(), false));
     let mut client = connect(started.address(), &authority, None);
     assert_eq!(ask(&mut client, "SET a 1", 5).expect("a reply"), "+OK\r\n");
@@ -126,10 +131,10 @@ fn clients_are_encrypted() {
 fn certificates_of_clients_are_checked() {
     let folder = tempfile::tempdir().expect("a folder");
     let (authority, stranger) = (Authority::new(), Authority::new());
-    authority.issue(folder.path(), "server");
-    authority.issue(folder.path(), "client");
-    stranger.issue(folder.path(), "stranger");
-    fs::write(folder.path().join("ca.pem"), authority.0.pem()).expect("room");
+    authority.issue(folder.path(), "server", "localhost");
+    authority.issue(folder.path(), "client", "localhost");
+    stranger.issue(folder.path(), "stranger", "localhost");
+    fs::write(folder.path().join("ca.pem"), authority.pem()).expect("room");
     let started = started(files(folder.path(), true));
     let with = |name: Option<&str>| {
         let path = name.map(|name| folder.path().join(name));
@@ -144,7 +149,7 @@ fn certificates_of_clients_are_checked() {
 fn certificates_change_without_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new();
-    let first = authority.issue(folder.path(), "server");
+    let first = authority.issue(folder.path(), "server", "localhost");
     let started = started(files(folder.path(), false));
     let seen = || {
         let mut client = connect(started.address(), &authority, None);
@@ -161,7 +166,7 @@ fn certificates_change_without_a_restart() {
         assert_eq!(seen(), first);
         broken.elapsed() > Duration::from_millis(1_500)
     });
-    let second = authority.issue(folder.path(), "server");
+    let second = authority.issue(folder.path(), "server", "localhost");
     until("the new certificate counts", || seen() == second);
     assert_eq!(ask(&mut old, "PING", 7).expect("a reply"), "+PONG\r\n", "older connections go on");
 }
@@ -170,8 +175,8 @@ fn certificates_change_without_a_restart() {
 fn wrong_files_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new();
-    authority.issue(folder.path(), "server");
-    authority.issue(folder.path(), "other");
+    authority.issue(folder.path(), "server", "localhost");
+    authority.issue(folder.path(), "other", "localhost");
     let open = |certificate: &str, key: &str| {
         let files = TlsFiles {
             certificate: folder.path().join(certificate),
