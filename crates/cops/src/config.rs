@@ -4,7 +4,7 @@ use crate::flaw::Flaw;
 use crate::locator::Locator;
 use crate::message::Value;
 
-/// A protocol of the COPS family.
+/// A reference protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// The same code without dependencies: the baseline of the thesis's comparisons.
@@ -15,6 +15,8 @@ pub enum Protocol {
     CopsRt,
     /// COPS-CD (§6.3): COPS with the detection of conflicts, which a function resolves.
     CopsCd,
+    /// Eiger (chapter 5): columns, read-only and write-only transactions.
+    Eiger,
     /// One ordered log for each data center, which must have one server: the baseline for systems that
     /// exchange logs (§7.2).
     Log,
@@ -22,7 +24,8 @@ pub enum Protocol {
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Self; 5] = [Self::Eventual, Self::Cops, Self::CopsRt, Self::CopsCd, Self::Log];
+    pub const ALL: [Self; 6] =
+        [Self::Eventual, Self::Cops, Self::CopsRt, Self::CopsCd, Self::Eiger, Self::Log];
 
     /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
@@ -31,6 +34,7 @@ impl Protocol {
             Self::Cops => "cops",
             Self::CopsRt => "cops-rt",
             Self::CopsCd => "cops-cd",
+            Self::Eiger => "eiger",
             Self::Log => "log",
         }
     }

@@ -80,6 +80,12 @@ impl DepChecks {
         false
     }
 
+    /// Makes the checks of others for an operation wait until [`DepChecks::applied`] names it, although
+    /// nothing that it depends on is missing.
+    pub fn hold(&mut self, ts: Timestamp) {
+        self.arrived.waiting.insert(ts);
+    }
+
     fn ask(&mut self, net: &mut Net, id: u64, dep: Dep) {
         let to = net.local(dep.key);
         if to == net.id {

@@ -24,11 +24,31 @@ pub enum Flaw {
     MergeByArrival,
     /// COPS-CD: a write replaces all versions that are there, concurrent ones too.
     ConflictIgnored,
+    /// Eiger: the interval of a slice without columns is ignored.
+    EmptySliceWithoutInterval,
+    /// Eiger: results of the second round are matched with requests by their position.
+    MatchedByPosition,
+    /// Eiger: an interval that ends at the largest EVT does not count as one that contains it.
+    StrictLargestEvt,
+    /// Eiger: the answer that a transaction was not committed at a time is used for later times.
+    NotYetReused,
+    /// Eiger: an addition in a write transaction is dropped below a newer addition.
+    CounterInTransaction,
+    /// Eiger: the sub-requests of a write transaction are not sent again if a connection loses them.
+    TransactionNotRetried,
+    /// Eiger: the client library forgets the dependencies of deleted columns.
+    TombstoneForgotten,
+    /// Eiger: a location with a pending transaction is read as if there were none.
+    PendingIgnored,
+    /// Eiger: a read waits for the commit of a pending transaction, instead of asking its coordinator.
+    ReadWaits,
+    /// Eiger: a replicated transaction below a newer value does not count as applied.
+    OlderNotApplied,
 }
 
 impl Flaw {
     /// All planted faults.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 20] = [
         Self::DepsUnchecked,
         Self::DepCheckByNewer,
         Self::DepCheckWithoutDeadline,
@@ -39,6 +59,16 @@ impl Flaw {
         Self::PrematureCollection,
         Self::MergeByArrival,
         Self::ConflictIgnored,
+        Self::EmptySliceWithoutInterval,
+        Self::MatchedByPosition,
+        Self::StrictLargestEvt,
+        Self::NotYetReused,
+        Self::CounterInTransaction,
+        Self::TransactionNotRetried,
+        Self::TombstoneForgotten,
+        Self::PendingIgnored,
+        Self::ReadWaits,
+        Self::OlderNotApplied,
     ];
 
     /// Returns the name on the command line.
@@ -54,6 +84,16 @@ impl Flaw {
             Self::PrematureCollection => "premature-collection",
             Self::MergeByArrival => "merge-by-arrival",
             Self::ConflictIgnored => "conflict-ignored",
+            Self::EmptySliceWithoutInterval => "empty-slice-without-interval",
+            Self::MatchedByPosition => "matched-by-position",
+            Self::StrictLargestEvt => "strict-largest-evt",
+            Self::NotYetReused => "not-yet-reused",
+            Self::CounterInTransaction => "counter-in-transaction",
+            Self::TransactionNotRetried => "transaction-not-retried",
+            Self::TombstoneForgotten => "tombstone-forgotten",
+            Self::PendingIgnored => "pending-ignored",
+            Self::ReadWaits => "read-waits",
+            Self::OlderNotApplied => "older-not-applied",
         }
     }
 

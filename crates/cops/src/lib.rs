@@ -1,7 +1,7 @@
 //! The reference protocols of Lloyd's thesis, as state machines without I/O.
 //!
 //! *Stronger Consistency and Semantics for Geo-Replicated Storage* (Princeton, 2013) describes COPS,
-//! COPS-RT and COPS-CD: stores that several data centers replicate, in which every operation
+//! COPS-RT, COPS-CD and Eiger: stores that several data centers replicate, in which every operation
 //! is answered by the client's own data center, and whose data is causal+ consistent. Data centers
 //! keep their data in servers, each for some of the keys; a write travels to the *equivalent
 //! servers* of the other data centers, which apply it after its dependencies.
@@ -16,25 +16,27 @@
 //! These protocols are there to be compared with: in memory, without durability, as in the thesis, and
 //! not for production. The names of messages and terms are the thesis's.
 //!
-//! Eiger (chapter 5) is not here yet.
-//!
 //! In reading order:
 //!
 //! - [`clock`]: Lamport clocks and unique timestamps;
 //! - [`locator`]: the servers of keys;
+//! - [`mod@column`]: the rows and columns of Eiger;
 //! - [`deps`]: dependencies, and the contexts of actors;
 //! - [`link`]: delivery between servers, once and in order;
 //! - [`message`]: all messages and events;
 //! - [`config`], [`flaw`]: settings, and planted faults;
 //! - `net` and `dep_check`: the shared parts of servers;
 //! - [`cops`]: COPS, COPS-RT, COPS-CD, and the baselines `eventual` and `log`;
+//! - [`eiger`]: columns, read-only and write-only transactions;
 //! - [`server`]: a server of any protocol.
 
 pub mod clock;
+pub mod column;
 pub mod config;
 pub mod cops;
 mod dep_check;
 pub mod deps;
+pub mod eiger;
 pub mod flaw;
 pub mod link;
 pub mod locator;

@@ -1,6 +1,7 @@
 //! The messages of all protocols, with the names of the thesis.
 
 use crate::clock::{NodeId, Timestamp};
+use crate::column::{Cell, Location, Mutation, Slice};
 use crate::deps::Dep;
 
 /// A client: one process of the application, with many actors.
@@ -46,6 +47,21 @@ pub struct Requested {
     pub request: RequestId,
 }
 
+/// The part of a write transaction for the keys of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubRequest {
+    /// The transaction.
+    pub transaction: Requested,
+    /// The key whose server coordinates, in every data center; the locator of the transaction.
+    pub coordinator_key: u32,
+    /// The number of mutations in the whole transaction.
+    pub total: usize,
+    /// The mutations of this part.
+    pub mutations: Vec<Mutation>,
+    /// The dependencies of the transaction.
+    pub deps: Vec<Dep>,
+}
+
 /// A message.
 #[expect(missing_docs, reason = "the line of a message names its fields")]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +101,45 @@ pub enum Message {
     Committed { dep: Dep },
     /// COPS-RT: all data centers did; its dependencies can be collected.
     CollectDeps { dep: Dep },
+
+    /// Client to server, Eiger: reads a slice now, or at an effective time.
+    MultigetSlice { request: RequestId, slice: Slice, part: usize, at: Option<u64> },
+    /// The answer, with the logical times between which it is valid, also if it has no cells. If
+    /// `is_pending`, a transaction may change the slice: there are no cells, and the client must read
+    /// at an effective time.
+    SliceResult {
+        request: RequestId,
+        part: usize,
+        cells: Vec<Cell>,
+        evt: u64,
+        lvt: u64,
+        is_pending: bool,
+    },
+    /// Client to server, Eiger: mutations of one key.
+    BatchMutate { request: RequestId, mutations: Vec<Mutation>, deps: Vec<Dep> },
+    /// The answer.
+    Mutated { request: RequestId, dep: Dep },
+    /// Server to equivalent server, Eiger: mutations of one key to apply after the dependencies.
+    ReplicatedMutation { dep: Dep, mutations: Vec<Mutation>, deps: Vec<Dep> },
+    /// Client to participant, Eiger: prepare this part.
+    AtomicMutate(SubRequest),
+    /// Participant to coordinator: these mutations are prepared. `extra` has the dependencies that
+    /// additions have on earlier additions of the data center.
+    YesVote { transaction: Requested, count: usize, extra: Vec<Dep> },
+    /// Coordinator to cohort: the transaction is committed.
+    Commit { transaction: Requested, ts: Timestamp, evt: u64 },
+    /// Cohort to coordinator: the commit is applied here.
+    Ack { transaction: Requested },
+    /// Server to equivalent servers: a part of a committed transaction.
+    ReplicatedTransaction { part: SubRequest, ts: Timestamp },
+    /// Cohort to coordinator, remote data center: these mutations have arrived.
+    Notify { transaction: Requested, count: usize },
+    /// Coordinator to cohort, remote data center: prepare.
+    Prepare { transaction: Requested },
+    /// Cohort to coordinator: had the transaction been committed at this time?
+    CommitCheck { transaction: Requested, at: u64 },
+    /// The answer: its timestamp and EVT, if it is committed.
+    CommitChecked { transaction: Requested, at: u64, committed: Option<(Timestamp, u64)> },
 }
 
 /// A packet's content.
@@ -121,6 +176,8 @@ pub enum Event {
     Applied { node: NodeId, dep: Dep },
     /// The newest version of a key at a server.
     Newest { node: NodeId, key: u32, ts: Timestamp },
+    /// The newest operation in a location of a server.
+    NewestAt { node: NodeId, location: Location, ts: Timestamp },
     /// A path of the protocol was taken.
     Reached(Point),
 }
@@ -138,6 +195,16 @@ pub enum Point {
     Merged,
     /// The dependencies of a version were collected.
     DepsCollected,
+    /// A server asked a coordinator about a transaction.
+    Indirection,
+    /// A write transaction had several servers.
+    SeveralServers,
+    /// A tombstone was read.
+    TombstoneRead,
+    /// A column of a slice was absent.
+    ColumnAbsent,
+    /// A replicated transaction was below a newer value.
+    OlderTransaction,
     /// A read-only transaction began again, because it had taken too long.
     Restarted,
 }
@@ -151,6 +218,11 @@ impl Point {
             Self::DepCheckAgain => "dependency check sent again",
             Self::Merged => "concurrent versions merged",
             Self::DepsCollected => "dependencies of a version collected",
+            Self::Indirection => "commit check at a coordinator",
+            Self::SeveralServers => "write transaction over several servers",
+            Self::TombstoneRead => "tombstone read",
+            Self::ColumnAbsent => "absent column in a slice",
+            Self::OlderTransaction => "replicated transaction below a newer value",
             Self::Restarted => "read-only transaction begun again",
         }
     }

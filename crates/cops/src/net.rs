@@ -55,7 +55,9 @@ impl Net {
 
     /// Sends a message over a link: it arrives, in order.
     pub fn link(&mut self, to: NodeId, message: Message) {
-        if self.config.has(Flaw::NotRetried) {
+        let is_transaction = matches!(message, Message::ReplicatedTransaction { .. });
+        let is_lost = is_transaction && self.config.has(Flaw::TransactionNotRetried);
+        if is_lost || self.config.has(Flaw::NotRetried) {
             self.plain(Address::Server(to), message);
             return;
         }

@@ -1,8 +1,10 @@
 //! A server of any protocol.
 
 use crate::clock::{NodeId, Timestamp};
-use crate::config::Config;
-use crate::cops::server::State;
+use crate::column::{Cell, Location};
+use crate::config::{Config, Protocol};
+use crate::cops;
+use crate::eiger;
 use crate::message::{Output, Packet};
 use crate::net::Net;
 
@@ -10,30 +12,47 @@ use crate::net::Net;
 ///
 /// # Examples
 ///
-/// See [`Client`](crate::cops::client::Client).
+/// See [`Client`](crate::cops::client::Client) for the COPS family, and
+/// [`Client`](crate::eiger::client::Client) for Eiger.
 #[derive(Debug)]
 pub struct Server {
     net: Net,
     state: State,
 }
 
+#[derive(Debug)]
+enum State {
+    Cops(cops::server::State),
+    Eiger(Box<eiger::server::State>),
+}
+
 impl Server {
     /// Creates an empty server.
     pub fn new(config: Config, id: NodeId) -> Self {
-        Self { net: Net::new(config, id), state: State::default() }
+        let state = match config.protocol {
+            Protocol::Eiger => State::Eiger(Box::default()),
+            _ => State::Cops(cops::server::State::default()),
+        };
+        Self { net: Net::new(config, id), state }
     }
 
     /// Takes a packet that arrived at `now_us`, in microseconds.
     pub fn handle(&mut self, now_us: u64, packet: Packet) {
         let Some((from, message)) = self.net.received(now_us, packet) else { return };
-        self.state.on_message(&mut self.net, from, message);
+        match &mut self.state {
+            State::Cops(state) => state.on_message(&mut self.net, from, message),
+            State::Eiger(state) => state.on_message(&mut self.net, from, message),
+        }
     }
 
     /// Sends messages without an answer again and collects dependencies, as due at `now_us`. To be called every
     /// few milliseconds.
     pub fn tick(&mut self, now_us: u64) {
         self.net.tick(now_us);
-        self.state.tick(&mut self.net);
+        match &mut self.state {
+            State::Cops(state) => state.tick(&mut self.net),
+            State::Eiger(state) => state.tick(&mut self.net),
+        }
     }
 
     /// Returns the next packet or event.
@@ -41,8 +60,19 @@ impl Server {
         self.net.poll()
     }
 
-    /// Returns for each key its value and the timestamps of the versions in it.
+    /// Returns for each key its value and the timestamps of the versions in it; in Eiger nothing.
     pub fn contents(&self) -> Vec<(u32, Vec<u64>, Vec<Timestamp>)> {
-        self.state.contents(&self.net)
+        match &self.state {
+            State::Cops(state) => state.contents(&self.net),
+            State::Eiger(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the column in each location that was ever written, in Eiger.
+    pub fn columns(&self) -> Vec<(Location, Cell)> {
+        match &self.state {
+            State::Cops(_) => Vec::new(),
+            State::Eiger(state) => state.contents(&self.net),
+        }
     }
 }

@@ -63,8 +63,8 @@ impl State {
             }
             Message::Committed { dep } => self.on_committed(net, from.dc(), dep),
             Message::CollectDeps { dep } => self.collect(net, dep),
-            // These are for clients.
-            Message::ReadResult { .. } | Message::Written { .. } => {}
+            // The other messages are Eiger's, or for clients.
+            _ => {}
         }
     }
 

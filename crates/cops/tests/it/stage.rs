@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use mingle_cops::clock::NodeId;
 use mingle_cops::config::{Config, Handler, Protocol, keep_all};
-use mingle_cops::cops::client::{Answer, Call, Client};
+use mingle_cops::cops::client as cops;
 use mingle_cops::deps::Dep;
+use mingle_cops::eiger::client as eiger;
 use mingle_cops::flaw::Flaw;
 use mingle_cops::locator::Locator;
 use mingle_cops::message::{Address, ClientId, Event, Frame, Message, Output, Packet, Point};
@@ -17,17 +18,98 @@ pub const RETRY_US: u64 = 25_000;
 /// The longest time of a read-only transaction, in microseconds.
 pub const TRANS_TIME_US: u64 = 30_000;
 
+/// A client library.
+pub trait Library {
+    type Call;
+    type Answer;
+
+    fn new(config: Config, id: ClientId) -> Self;
+    fn call(&mut self, now_us: u64, actor: u32, call: Self::Call) -> u64;
+    fn handle(&mut self, now_us: u64, packet: Packet);
+    fn poll(&mut self) -> Option<Output>;
+    fn answer(&mut self) -> Option<Self::Answer>;
+}
+
+impl Library for cops::Client {
+    type Call = cops::Call;
+    type Answer = cops::Answer;
+
+    fn new(config: Config, id: ClientId) -> Self {
+        Self::new(config, id)
+    }
+
+    fn call(&mut self, now_us: u64, actor: u32, call: cops::Call) -> u64 {
+        self.call(now_us, actor, call)
+    }
+
+    fn handle(&mut self, now_us: u64, packet: Packet) {
+        self.handle(now_us, packet);
+    }
+
+    fn poll(&mut self) -> Option<Output> {
+        self.poll()
+    }
+
+    fn answer(&mut self) -> Option<cops::Answer> {
+        self.answer()
+    }
+}
+
+impl Library for eiger::Client {
+    type Call = eiger::Call;
+    type Answer = eiger::Answer;
+
+    fn new(config: Config, id: ClientId) -> Self {
+        Self::new(config, id)
+    }
+
+    fn call(&mut self, now_us: u64, actor: u32, call: eiger::Call) -> u64 {
+        self.call(now_us, actor, call).expect("scripts make valid calls")
+    }
+
+    fn handle(&mut self, now_us: u64, packet: Packet) {
+        self.handle(now_us, packet);
+    }
+
+    fn poll(&mut self) -> Option<Output> {
+        self.poll()
+    }
+
+    fn answer(&mut self) -> Option<eiger::Answer> {
+        self.answer()
+    }
+}
+
 /// Servers, one client in each data center, and the packets that wait to be delivered.
-pub struct Stage {
+pub struct Scene<C> {
     pub locator: Locator,
     pub now_us: u64,
     servers: BTreeMap<NodeId, Server>,
-    clients: BTreeMap<u8, Client>,
+    clients: BTreeMap<u8, C>,
     packets: Vec<Packet>,
     reached: Vec<Point>,
 }
 
+/// A system of the COPS family.
+pub type Stage = Scene<cops::Client>;
+
+/// A system of Eiger.
+pub type EigerStage = Scene<eiger::Client>;
+
 impl Stage {
+    /// Writes, and returns the operation.
+    pub fn write(&mut self, dc: u8, actor: u32, key: u32, value: u64) -> Dep {
+        let call = cops::Call::Write(key, value);
+        self.call(dc, actor, call).written.expect("a write has an operation")
+    }
+
+    /// Reads a key.
+    pub fn read(&mut self, dc: u8, actor: u32, key: u32) -> Vec<u64> {
+        self.call(dc, actor, cops::Call::Read(key)).found[0].value.clone()
+    }
+}
+
+impl<C: Library> Scene<C> {
     pub fn new(protocol: Protocol, dcs: u8, flaw: Option<Flaw>) -> Self {
         Self::with_handler(protocol, dcs, flaw, keep_all)
     }
@@ -38,7 +120,7 @@ impl Stage {
         let (trans_time_us, retry_us) = (TRANS_TIME_US, RETRY_US);
         let config = Config { protocol, locator, trans_time_us, retry_us, handler, flaw };
         let nodes = locator.dcs().flat_map(|dc| locator.servers(dc));
-        let client = |dc| (dc, Client::new(config, ClientId { dc, number: 0 }));
+        let client = |dc| (dc, C::new(config, ClientId { dc, number: 0 }));
         Self {
             locator,
             now_us: 0,
@@ -66,7 +148,7 @@ impl Stage {
     }
 
     /// Begins a call; its packets wait.
-    pub fn begin(&mut self, dc: u8, actor: u32, call: Call) -> u64 {
+    pub fn begin(&mut self, dc: u8, actor: u32, call: C::Call) -> u64 {
         let now_us = self.now_us;
         let request = self.clients.get_mut(&dc).unwrap().call(now_us, actor, call);
         self.drain();
@@ -74,23 +156,13 @@ impl Stage {
     }
 
     /// Makes a call and delivers within its data center until it is answered.
-    pub fn call(&mut self, dc: u8, actor: u32, call: Call) -> Answer {
+    pub fn call(&mut self, dc: u8, actor: u32, call: C::Call) -> C::Answer {
         self.begin(dc, actor, call);
         self.within(dc);
         self.answer(dc).expect("the call is answered by its own data center")
     }
 
-    /// Writes, and returns the operation.
-    pub fn write(&mut self, dc: u8, actor: u32, key: u32, value: u64) -> Dep {
-        self.call(dc, actor, Call::Write(key, value)).written.expect("a write has an operation")
-    }
-
-    /// Reads a key.
-    pub fn read(&mut self, dc: u8, actor: u32, key: u32) -> Vec<u64> {
-        self.call(dc, actor, Call::Read(key)).found[0].value.clone()
-    }
-
-    pub fn answer(&mut self, dc: u8) -> Option<Answer> {
+    pub fn answer(&mut self, dc: u8) -> Option<C::Answer> {
         self.clients.get_mut(&dc).unwrap().answer()
     }
 
@@ -122,6 +194,16 @@ impl Stage {
             }
             self.drain();
         }
+    }
+
+    /// Adds a packet to those that wait, as of a client that the scene does not have.
+    pub fn send(&mut self, packet: Packet) {
+        self.packets.push(packet);
+    }
+
+    /// Takes away the packets that `is_taken` accepts.
+    pub fn take(&mut self, is_taken: impl Fn(&Packet) -> bool) -> Vec<Packet> {
+        self.packets.extract_if(.., |packet| is_taken(packet)).collect()
     }
 
     /// Loses the packets that `is_lost` accepts, and returns their number.
@@ -178,9 +260,14 @@ pub fn message(packet: &Packet) -> Option<&Message> {
     }
 }
 
-/// True if the packet replicates this operation to data center `dc`, or is within it.
+/// True if the packet replicates this operation, or a part of it, to data center `dc`, or is within it.
 pub fn replicates(packet: &Packet, wanted: Dep, dc: u8) -> bool {
-    let is_it =
-        matches!(message(packet), Some(Message::ReplicatedWrite { dep, .. }) if *dep == wanted);
+    let is_it = match message(packet) {
+        Some(Message::ReplicatedWrite { dep, .. } | Message::ReplicatedMutation { dep, .. }) => {
+            *dep == wanted
+        }
+        Some(Message::ReplicatedTransaction { ts, .. }) => *ts == wanted.ts,
+        _ => false,
+    };
     packet.to.dc() == dc && (is_it || packet.from.dc() == dc)
 }

@@ -6,13 +6,17 @@
 //! judged from its record: the answers to clients, and the events of servers.
 //!
 //! - [`plan`]: a run as data;
+//! - `library`: the client libraries; `columns` has the calls of Eiger;
 //! - `world`: the packets in flight, and the record;
-//! - `record`: the record of a run;
+//! - `record`: the record of a run; `trace` has the messages of its reads;
 //! - `check`: the promises.
 
 mod check;
+mod columns;
+mod library;
 pub mod plan;
 mod record;
+mod trace;
 mod world;
 
 use std::collections::BTreeMap;
@@ -58,8 +62,8 @@ impl Verdict {
 /// assert!((1..100).any(finds));
 /// ```
 pub fn judged(plan: &Plan) -> Result<Verdict, Broken> {
-    let record = world::run(plan)?;
-    check::all(plan, &record)?;
+    let mut record = world::run(plan)?;
+    check::all(plan, &mut record)?;
     let answered = record.calls.iter().filter(|call| call.end_us.is_some()).count() as u64;
     Ok(Verdict { answered, covered: record.covered })
 }

@@ -1,10 +1,13 @@
 //! A run as data: the calls and the faults that a seed draws.
 
 use mingle_cops::config::{Config, Handler, Protocol, keep_all};
-use mingle_cops::cops::client::Call;
+use mingle_cops::cops::client as cops;
 use mingle_cops::flaw::Flaw;
 use mingle_cops::locator::Locator;
 use mingle_model::random::{Random, mix};
+
+use super::columns::Calls;
+pub use super::library::Call;
 
 /// The time in which calls begin and faults happen, in microseconds.
 pub const LASTS_US: u64 = 400_000;
@@ -76,14 +79,22 @@ impl Plan {
         let (handler, flaw): (Handler, _) = (keep_all, None);
         let config = Config { protocol, locator, trans_time_us, retry_us, handler, flaw };
         let delays_us = (0..16).map(|_| 5_000 + random.below(120_000) as u64).collect();
-        let actors = 1 + random.below(3);
+        let actors = match protocol {
+            // Reads amid the phases of a transaction need actors that are not busy.
+            Protocol::Eiger => *random.pick(&[1, 3, 8]),
+            _ => 1 + random.below(3),
+        };
         let keys = 2 + random.below(3) as u32;
-        let mut steps = Vec::new();
+        let (mut steps, mut calls) = (Vec::new(), Calls::default());
         let lasts_us = LASTS_US as usize / *random.pick(&[1, 8, 40]);
         for number in 0..usize::from(dcs) * (10 + random.below(20)) {
             let at_us = random.below(lasts_us) as u64;
             let (dc, actor) = (random.below(usize::from(dcs)) as u8, random.below(actors) as u32);
-            let call = draw_call(&mut random, protocol, keys, number as u64 + 1);
+            let value = number as u64 + 1;
+            let call = match protocol {
+                Protocol::Eiger => Call::Eiger(calls.draw(&mut random, keys, value)),
+                _ => Call::Cops(draw_call(&mut random, protocol, keys, value)),
+            };
             steps.push(Step { at_us, dc, actor, call });
         }
         steps.sort_by_key(|step| step.at_us);
@@ -125,15 +136,15 @@ impl Plan {
     }
 }
 
-fn draw_call(random: &mut Random, protocol: Protocol, keys: u32, value: u64) -> Call {
+fn draw_call(random: &mut Random, protocol: Protocol, keys: u32, value: u64) -> cops::Call {
     let key = |random: &mut Random| random.below(keys as usize) as u32;
     match random.below(5) {
-        0 | 1 => Call::Write(key(random), value),
+        0 | 1 => cops::Call::Write(key(random), value),
         2 | 3 if protocol == Protocol::CopsRt => {
             let (one, other) = (key(random), key(random));
-            Call::ReadTrans(vec![one, other, 0])
+            cops::Call::ReadTrans(vec![one, other, 0])
         }
-        _ => Call::Read(key(random)),
+        _ => cops::Call::Read(key(random)),
     }
 }
 

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use mingle_cops::clock::{NodeId, Timestamp};
 use mingle_cops::message::{ClientId, Event, Requested};
 
+use super::columns;
+use super::trace::Trace;
+
 /// A key that a call read.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
@@ -13,6 +16,22 @@ pub(super) struct Read {
     pub versions: Vec<Timestamp>,
     /// The values in the answer.
     pub values: Vec<u64>,
+}
+
+/// A key that a call writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write {
+    pub key: u32,
+    /// The value; none if the call deletes the key.
+    pub value: Option<u64>,
+}
+
+/// A counter that a call read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sum {
+    /// The key of the counter.
+    pub counter: u32,
+    pub sum: i64,
 }
 
 /// A call of an actor.
@@ -24,18 +43,19 @@ pub(super) struct Call {
     /// The time of the answer, if there was one.
     pub end_us: Option<u64>,
     pub reads: Vec<Read>,
-    /// The key and value that it writes.
-    pub write: Option<(u32, u64)>,
+    /// The counters that it read, before they are reads of additions.
+    pub sums: Vec<Sum>,
+    /// The keys that it writes, all in one operation.
+    pub writes: Vec<Write>,
     /// The rounds of messages that it took.
     pub rounds: u32,
 }
 
-/// A write that a server accepted.
+/// An operation that a server accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accepted {
     /// The index of its call.
     pub call: usize,
-    pub key: u32,
     pub ts: Timestamp,
 }
 
@@ -66,6 +86,10 @@ pub(super) struct Record {
     pub covered: BTreeMap<&'static str, u64>,
     /// The contents of the surviving data centers in the end.
     pub contents: BTreeMap<(u8, u32), Content>,
+    /// The counters of the surviving data centers in the end.
+    pub sums: Vec<(u8, Sum)>,
+    /// The messages of reads.
+    pub trace: Trace,
     /// The data centers that were lost.
     pub lost: Vec<u8>,
     by_request: BTreeMap<(u8, u64), usize>,
@@ -84,13 +108,18 @@ impl Record {
         self.calls.get_mut(*index)
     }
 
+    /// Returns the keys that an operation writes.
+    pub fn keys(&self, accepted: &Accepted) -> impl Iterator<Item = u32> {
+        self.calls[accepted.call].writes.iter().map(|write| write.key)
+    }
+
     /// Takes an event.
     pub fn event(&mut self, event: Event) {
         match event {
             Event::Accepted { by: Requested { client, request }, dep } => {
                 if let Some(call) = self.by_request.get(&(client.dc, request)) {
                     self.happened.push(Happened::Accepted(self.accepted.len()));
-                    self.accepted.push(Accepted { call: *call, key: dep.key, ts: dep.ts });
+                    self.accepted.push(Accepted { call: *call, ts: dep.ts });
                 }
             }
             Event::Applied { node, dep } => {
@@ -98,6 +127,9 @@ impl Record {
             }
             Event::Newest { node, key, ts } => {
                 self.happened.push(Happened::Newest(node, key, ts));
+            }
+            Event::NewestAt { node, location, ts } => {
+                self.happened.push(Happened::Newest(node, columns::key(location), ts));
             }
             Event::Reached(point) => self.reached(point.name()),
         }

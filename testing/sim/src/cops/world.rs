@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use mingle_cops::clock::NodeId;
-use mingle_cops::cops::client::{Answer, Call, Client};
+use mingle_cops::column::Content as Column;
 use mingle_cops::message::{Address, ClientId, Output, Packet};
 use mingle_cops::server::Server;
 use mingle_model::random::{Random, mix};
 
+use super::columns;
+use super::library::{Answer, Client};
 use super::plan::{Fault, LASTS_US, Plan};
-use super::record::{self, Content, Read, Record};
+use super::record::{self, Content, Record, Sum};
 use crate::workload::promises::Broken;
 
 /// The time between two ticks of a server, in microseconds.
@@ -35,8 +37,8 @@ struct World<'p> {
     clients: BTreeMap<ClientId, Client>,
     /// The calls of each actor that have not begun.
     queues: BTreeMap<(u8, u32), VecDeque<usize>>,
-    /// The actor of each call that runs.
-    busy: BTreeMap<(u8, u64), u32>,
+    /// The actor and the step of each call that runs.
+    busy: BTreeMap<(u8, u64), (u32, usize)>,
     record: Record,
 }
 
@@ -45,7 +47,7 @@ pub(super) fn run(plan: &Plan) -> Result<Record, Broken> {
     let mut world = World::new(plan);
     while let Some(((at_us, _), due)) = world.due.pop_first() {
         world.now_us = at_us;
-        world.step(due);
+        world.step(due)?;
     }
     let lost = world.record.lost.clone();
     let open = |call: &&record::Call| call.end_us.is_none() && !lost.contains(&call.dc);
@@ -96,16 +98,18 @@ impl<'p> World<'p> {
         self.due.insert((at_us, self.sequence), due);
     }
 
-    fn step(&mut self, due: Due) {
+    fn step(&mut self, due: Due) -> Result<(), Broken> {
         match due {
-            Due::Packet(packet) => self.deliver(packet),
+            Due::Packet(packet) => self.deliver(packet)?,
             Due::Tick => {
                 let nodes: Vec<NodeId> = self.servers.keys().copied().collect();
                 for node in nodes {
+                    self.record.trace.timer();
                     if let Some(server) = self.servers.get_mut(&node) {
                         server.tick(self.now_us);
                     }
                     self.drain_server(node);
+                    self.record.trace.ends();
                 }
                 if self.now_us < REST_US {
                     self.later(self.now_us + TICK_US, Due::Tick);
@@ -114,7 +118,7 @@ impl<'p> World<'p> {
             Due::Step(index) => {
                 let step = &self.plan.steps[index];
                 self.queues.entry((step.dc, step.actor)).or_default().push_back(index);
-                self.begin(step.dc, step.actor);
+                self.begin(step.dc, step.actor)?;
             }
             Due::Lose(dc) => {
                 self.record.lost.push(dc);
@@ -126,43 +130,53 @@ impl<'p> World<'p> {
                 self.due.retain(|_, due| !is_from(due));
             }
         }
+        Ok(())
     }
 
     /// Begins the next call of an actor, if it has none.
-    fn begin(&mut self, dc: u8, actor: u32) {
+    fn begin(&mut self, dc: u8, actor: u32) -> Result<(), Broken> {
         let id = ClientId { dc, number: 0 };
-        if self.busy.iter().any(|((of, _), busy)| (*of, *busy) == (dc, actor)) {
-            return;
+        if self.busy.iter().any(|((of, _), (busy, _))| (*of, *busy) == (dc, actor)) {
+            return Ok(());
         }
-        let Some(client) = self.clients.get_mut(&id) else { return };
-        let Some(index) = self.queues.entry((dc, actor)).or_default().pop_front() else { return };
+        let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
+        let queue = self.queues.entry((dc, actor)).or_default();
+        let Some(index) = queue.pop_front() else { return Ok(()) };
         let call = &self.plan.steps[index].call;
-        let write = match call {
-            Call::Write(key, value) => Some((*key, *value)),
-            Call::Read(_) | Call::ReadTrans(_) => None,
-        };
         let begin_us = self.now_us;
-        let request = client.call(begin_us, actor, call.clone());
-        let (end_us, reads, rounds) = (None, Vec::new(), 0);
-        let call = record::Call { dc, actor, begin_us, end_us, reads, write, rounds };
-        self.record.begin(id, request, call);
-        self.busy.insert((dc, request), actor);
-        self.drain_client(id);
+        let request = client
+            .call(begin_us, actor, call.clone())
+            .map_err(|how| Broken { promise: "calls are accepted", how })?;
+        let noted = record::Call {
+            dc,
+            actor,
+            begin_us,
+            end_us: None,
+            reads: Vec::new(),
+            sums: Vec::new(),
+            writes: call.writes(),
+            rounds: 0,
+        };
+        self.record.begin(id, request, noted);
+        self.busy.insert((dc, request), (actor, index));
+        self.drain_client(id)
     }
 
-    fn deliver(&mut self, packet: Packet) {
+    fn deliver(&mut self, packet: Packet) -> Result<(), Broken> {
+        self.record.trace.arrives(&packet);
         match packet.to {
             Address::Server(node) => {
-                if let Some(server) = self.servers.get_mut(&node) {
-                    server.handle(self.now_us, packet);
-                }
+                let Some(server) = self.servers.get_mut(&node) else { return Ok(()) };
+                server.handle(self.now_us, packet);
                 self.drain_server(node);
+                self.record.trace.ends();
+                Ok(())
             }
             Address::Client(id) => {
                 if let Some(client) = self.clients.get_mut(&id) {
                     client.handle(self.now_us, packet);
                 }
-                self.drain_client(id);
+                self.drain_client(id)
             }
         }
     }
@@ -173,19 +187,22 @@ impl<'p> World<'p> {
         }
     }
 
-    fn drain_client(&mut self, id: ClientId) {
+    fn drain_client(&mut self, id: ClientId) -> Result<(), Broken> {
         while let Some(output) = self.clients.get_mut(&id).and_then(Client::poll) {
             self.output(output);
         }
         while let Some(answer) = self.clients.get_mut(&id).and_then(Client::answer) {
-            self.answered(id, answer);
+            self.answered(id, answer)?;
         }
+        Ok(())
     }
 
     fn output(&mut self, output: Output) {
         match output {
             Output::Event(event) => self.record.event(event),
             Output::Send(packet) => {
+                let trans_time_us = self.plan.config.trans_time_us;
+                self.record.trace.sends(self.now_us, trans_time_us, &packet);
                 if self.is_lost(&packet) {
                     self.record.reached("packet lost");
                     return;
@@ -215,27 +232,34 @@ impl<'p> World<'p> {
         })
     }
 
-    fn answered(&mut self, id: ClientId, answer: Answer) {
-        let now_us = self.now_us;
-        if let Some(call) = self.record.call(id, answer.request) {
-            call.end_us = Some(now_us);
-            call.rounds = answer.rounds;
-            call.reads.extend(answer.found.into_iter().map(|found| Read {
-                key: found.key,
-                versions: found.versions,
-                values: found.value,
-            }));
+    fn answered(&mut self, id: ClientId, answer: Answer) -> Result<(), Broken> {
+        let request = answer.request();
+        let Some((actor, index)) = self.busy.remove(&(id.dc, request)) else { return Ok(()) };
+        if let Some(noted) = self.record.call(id, request) {
+            noted.end_us = Some(self.now_us);
+            answer.note(&self.plan.steps[index].call, noted);
         }
-        if let Some(actor) = self.busy.remove(&(id.dc, answer.request)) {
-            self.begin(id.dc, actor);
-        }
+        self.begin(id.dc, actor)
     }
 
     fn contents(&mut self) {
         for (node, server) in &self.servers {
+            let dc = node.dc();
             for (key, values, versions) in server.contents() {
-                let place = (node.dc(), key);
-                self.record.contents.insert(place, Content { values, versions });
+                self.record.contents.insert((dc, key), Content { values, versions });
+            }
+            for (location, cell) in server.columns() {
+                let key = columns::key(location);
+                let values = match cell.content {
+                    Column::Value(value) => vec![value],
+                    Column::Deleted => Vec::new(),
+                    Column::Sum(sum) => {
+                        self.record.sums.push((dc, Sum { counter: key, sum }));
+                        continue;
+                    }
+                };
+                let versions = vec![cell.ts];
+                self.record.contents.insert((dc, key), Content { values, versions });
             }
         }
     }

@@ -7,7 +7,7 @@ use mingle_cops::config::Protocol;
 
 use super::past::Past;
 use crate::cops::plan::Plan;
-use crate::cops::record::{Accepted, Content, Happened, Record};
+use crate::cops::record::{Content, Happened, Record};
 use crate::workload::promises::Broken;
 
 /// Returns the operations that each data center applied.
@@ -36,7 +36,7 @@ pub(super) fn all_applied(plan: &Plan, record: &Record, past: &Past) -> Result<(
             }
             let is_excuse = |below: &Timestamp| !here.contains(below) && is_lost(below.node().dc());
             let has_excuse = plan.config.protocol != Protocol::Eventual
-                && past.closure([ts]).iter().any(is_excuse);
+                && past.closure_at_servers([ts]).iter().any(is_excuse);
             if !has_excuse {
                 let how = format!("data center {dc} never applies {ts}");
                 return Err(Broken { promise: "operations are applied everywhere", how });
@@ -55,8 +55,9 @@ pub(super) fn contents(protocol: Protocol, record: &Record) -> Result<(), Broken
         let here = &applied.get(dc).cloned().unwrap_or_default();
         let mut writes: BTreeMap<Timestamp, Option<u64>> = BTreeMap::new();
         for accepted in record.accepted.iter().filter(|accepted| here.contains(&accepted.ts)) {
-            if accepted.key == *key {
-                writes.insert(accepted.ts, value_of(record, accepted));
+            let written = record.calls[accepted.call].writes.iter();
+            for write in written.filter(|write| write.key == *key) {
+                writes.insert(accepted.ts, write.value);
             }
         }
         if protocol == Protocol::CopsCd {
@@ -78,21 +79,18 @@ pub(super) fn contents(protocol: Protocol, record: &Record) -> Result<(), Broken
     Ok(())
 }
 
-/// Returns the value of a write.
-fn value_of(record: &Record, accepted: &Accepted) -> Option<u64> {
-    record.calls[accepted.call].write.map(|(_, value)| value)
-}
-
 /// Checks that each read returns the values of its versions, in their order.
 pub(super) fn values(record: &Record) -> Result<(), Broken> {
     let mut values = BTreeMap::new();
     for accepted in &record.accepted {
-        values.insert(accepted.ts, value_of(record, accepted));
+        for write in &record.calls[accepted.call].writes {
+            values.insert((write.key, accepted.ts), write.value);
+        }
     }
     for (index, call) in record.calls.iter().enumerate() {
         for read in &call.reads {
             let expected: Vec<u64> =
-                read.versions.iter().filter_map(|ts| *values.get(ts)?).collect();
+                read.versions.iter().filter_map(|ts| *values.get(&(read.key, *ts))?).collect();
             if expected != read.values {
                 let how = format!("call {index} reads {read:?}, expected {expected:?}");
                 return Err(Broken { promise: "reads return the values of their versions", how });

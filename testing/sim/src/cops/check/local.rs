@@ -44,7 +44,9 @@ pub(super) fn linearizable(record: &Record) -> Result<(), Broken> {
             add(read.key, read.versions.iter().max().copied().unwrap_or_default());
         }
         for accepted in record.accepted.iter().filter(|accepted| accepted.call == index) {
-            add(accepted.key, accepted.ts);
+            for key in record.keys(accepted) {
+                add(key, accepted.ts);
+            }
         }
     }
     for ((dc, key), mut seen) in seen {

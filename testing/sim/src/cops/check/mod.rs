@@ -4,6 +4,7 @@
 //! operation depends on its actor's last write and on the operations that the actor has read since.
 
 mod apply;
+mod counters;
 mod ends;
 mod local;
 mod past;
@@ -21,7 +22,9 @@ use crate::workload::promises::Broken;
 use past::Past;
 
 /// Checks all promises that the protocol makes.
-pub(super) fn all(plan: &Plan, record: &Record) -> Result<(), Broken> {
+pub(super) fn all(plan: &Plan, record: &mut Record) -> Result<(), Broken> {
+    counters::divided(record)?;
+    let record = &*record;
     let protocol = plan.config.protocol;
     let past = Past::new(protocol, record);
     unique(record)?;
@@ -54,12 +57,15 @@ fn unique(record: &Record) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Checks the bounds of the rounds of a read.
+/// Checks the bounds of the rounds of a read, and that servers answer without waiting.
 fn rounds(protocol: Protocol, record: &Record) -> Result<(), Broken> {
     let most = match protocol {
-        Protocol::CopsRt => 2,
+        Protocol::CopsRt | Protocol::Eiger => 2,
         _ => 1,
     };
+    if let Some(how) = record.trace.broken() {
+        return Err(Broken { promise: "reads do not wait", how: how.to_owned() });
+    }
     match record.calls.iter().find(|call| call.rounds > most) {
         None => Ok(()),
         Some(call) => {
@@ -95,7 +101,9 @@ fn history(record: &Record) -> Result<History, String> {
             add(Kind::Read, read.key, newest.map_or(0, |ts| ts.bits()));
         }
         for accepted in record.accepted.iter().filter(|accepted| accepted.call == index) {
-            add(Kind::Write, accepted.key, accepted.ts.bits());
+            for key in record.keys(accepted) {
+                add(Kind::Write, key, accepted.ts.bits());
+            }
         }
         if operations.is_empty() {
             continue;

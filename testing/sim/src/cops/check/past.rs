@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mingle_cops::clock::Timestamp;
 use mingle_cops::config::Protocol;
 
+use crate::cops::columns::counter_of;
 use crate::cops::record::{Happened, Record};
 use crate::workload::promises::Broken;
 
@@ -12,6 +13,9 @@ use crate::workload::promises::Broken;
 pub(super) struct Past {
     /// The one-hop dependencies of each operation.
     direct: BTreeMap<Timestamp, BTreeSet<Timestamp>>,
+    /// The earlier additions of its data center to the same counters, on which a server makes an
+    /// addition of Eiger depend.
+    chained: BTreeMap<Timestamp, BTreeSet<Timestamp>>,
     /// The one-hop dependencies of an operation that each call would make.
     of_call: Vec<BTreeSet<Timestamp>>,
     /// The operations that write each key.
@@ -20,8 +24,12 @@ pub(super) struct Past {
 
 impl Past {
     pub fn new(protocol: Protocol, record: &Record) -> Self {
-        let mut past =
-            Self { direct: BTreeMap::new(), of_call: Vec::new(), writers: BTreeMap::new() };
+        let mut past = Self {
+            direct: BTreeMap::new(),
+            chained: BTreeMap::new(),
+            of_call: Vec::new(),
+            writers: BTreeMap::new(),
+        };
         let mut written: BTreeMap<usize, Vec<Timestamp>> = BTreeMap::new();
         for accepted in &record.accepted {
             written.entry(accepted.call).or_default().push(accepted.ts);
@@ -40,8 +48,11 @@ impl Past {
             }
         }
         for accepted in &record.accepted {
-            past.writers.entry(accepted.key).or_default().insert(accepted.ts);
+            for key in record.keys(accepted) {
+                past.writers.entry(key).or_default().insert(accepted.ts);
+            }
         }
+        past.add_chains(record);
         past.add_implicit(protocol, record);
         past
     }
@@ -55,9 +66,11 @@ impl Past {
                 Happened::Accepted(index) => {
                     let accepted = record.accepted[index];
                     let here = applied.entry(record.calls[accepted.call].dc).or_default();
-                    let of_key = &self.writers[&accepted.key];
+                    let of_keys = record.keys(&accepted).map(|key| &self.writers[&key]);
                     let before: Vec<Timestamp> = match protocol {
-                        Protocol::CopsCd => here.intersection(of_key).copied().collect(),
+                        Protocol::CopsCd => {
+                            of_keys.flat_map(|of_key| here.intersection(of_key)).copied().collect()
+                        }
                         Protocol::Log => here.iter().copied().collect(),
                         _ => Vec::new(),
                     };
@@ -71,6 +84,19 @@ impl Past {
         }
     }
 
+    /// Adds the chains of a data center's additions to each counter.
+    fn add_chains(&mut self, record: &Record) {
+        let mut earlier: BTreeMap<(u8, u32), BTreeSet<Timestamp>> = BTreeMap::new();
+        for accepted in &record.accepted {
+            let dc = record.calls[accepted.call].dc;
+            for counter in record.keys(accepted).filter_map(counter_of) {
+                let earlier = earlier.entry((dc, counter)).or_default();
+                self.chained.entry(accepted.ts).or_default().extend(&*earlier);
+                earlier.insert(accepted.ts);
+            }
+        }
+    }
+
     /// Returns the one-hop dependencies of an operation.
     pub fn direct(&self, ts: Timestamp) -> impl Iterator<Item = Timestamp> {
         self.direct.get(&ts).into_iter().flatten().copied()
@@ -78,13 +104,17 @@ impl Past {
 
     /// Returns the operations in the past of `from`, which it includes.
     pub fn closure(&self, from: impl IntoIterator<Item = Timestamp>) -> BTreeSet<Timestamp> {
-        let (mut all, mut open) = (BTreeSet::new(), from.into_iter().collect::<Vec<_>>());
-        while let Some(ts) = open.pop() {
-            if all.insert(ts) {
-                open.extend(self.direct(ts));
-            }
-        }
-        all
+        close(from, |ts| self.direct(ts).collect())
+    }
+
+    /// Returns the operations for which a server waits before it applies `from`, as far as the record
+    /// tells: the past, and the chains of additions.
+    pub fn closure_at_servers(
+        &self,
+        from: impl IntoIterator<Item = Timestamp>,
+    ) -> BTreeSet<Timestamp> {
+        let chained = |ts| self.chained.get(&ts).into_iter().flatten().copied();
+        close(from, |ts| self.direct(ts).chain(chained(ts)).collect())
     }
 
     /// Checks that each read returns the last operation of its actor's past, or a newer one.
@@ -108,4 +138,17 @@ impl Past {
         }
         Ok(())
     }
+}
+
+fn close(
+    from: impl IntoIterator<Item = Timestamp>,
+    below: impl Fn(Timestamp) -> Vec<Timestamp>,
+) -> BTreeSet<Timestamp> {
+    let (mut all, mut open) = (BTreeSet::new(), from.into_iter().collect::<Vec<_>>());
+    while let Some(ts) = open.pop() {
+        if all.insert(ts) {
+            open.extend(below(ts));
+        }
+    }
+    all
 }
