@@ -72,7 +72,9 @@ struct Line<'a> {
 pub struct Audit {
     file: Option<(PathBuf, Mutex<File>)>,
     denials: Mutex<VecDeque<Denial>>,
+    noted: AtomicU64,
     denied: AtomicU64,
+    wrong: AtomicU64,
     failed: AtomicU64,
 }
 
@@ -107,6 +109,8 @@ impl Audit {
     /// Notes a denial, in the file and for `ACL LOG`.
     pub fn deny(&self, reason: &'static str, object: &str, user: &str, client: &str) {
         let event = if reason == "auth" { AuditEvent::Refused } else { AuditEvent::Denied };
+        let count = if reason == "auth" { &self.wrong } else { &self.denied };
+        count.fetch_add(1, Ordering::Relaxed);
         let what = format!("{reason} {object}");
         self.note(event, client, user, &what);
         let mut denials = lock(&self.denials);
@@ -120,7 +124,7 @@ impl Audit {
             same.last_ms = now;
             return;
         }
-        let id = self.denied.fetch_add(1, Ordering::Relaxed);
+        let id = self.noted.fetch_add(1, Ordering::Relaxed);
         denials.truncate(DENIALS_MAX - 1);
         denials.push_front(Denial {
             id,
@@ -142,6 +146,16 @@ impl Audit {
     /// Forgets the denials.
     pub fn reset(&self) {
         lock(&self.denials).clear();
+    }
+
+    /// Returns the number of wrong passwords.
+    pub fn wrong_passwords(&self) -> u64 {
+        self.wrong.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of requests that were denied.
+    pub fn denied(&self) -> u64 {
+        self.denied.load(Ordering::Relaxed)
     }
 
     /// Returns the number of events that could not be written.

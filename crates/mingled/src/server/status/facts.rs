@@ -46,6 +46,11 @@ pub struct Clients {
     pub requests: u64,
     /// The number of requests that took long, for `SLOWLOG`.
     pub slow_requests: u64,
+    /// The number of wrong passwords, and of requests that a user may not send.
+    pub wrong_passwords: u64,
+    pub denied: u64,
+    /// The number of lines that the audit log lacks.
+    pub audit_failures: u64,
 }
 
 /// A data center, as this one sees it.
@@ -87,6 +92,9 @@ impl Facts {
                 refused: shared.refused.load(Ordering::Relaxed),
                 requests: shared.requests.load(Ordering::Relaxed),
                 slow_requests: shared.slow.noted(),
+                wrong_passwords: shared.audit.wrong_passwords(),
+                denied: shared.audit.denied(),
+                audit_failures: shared.audit.failed(),
             },
             data_centers: status.centers.into_iter().map(DataCenter::of).collect(),
             notes: status.notes,

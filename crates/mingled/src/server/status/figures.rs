@@ -64,6 +64,12 @@ fn of_clients(all: &mut Registry, facts: &Facts) {
     all.register("requests", "Requests of clients", ConstCounter::new(clients.requests));
     let slow = "Requests that took long; SLOWLOG has the last of them";
     all.register("slow_requests", slow, ConstCounter::new(clients.slow_requests));
+    let wrong = "Wrong passwords; ACL LOG has the last of them";
+    all.register("wrong_passwords", wrong, ConstCounter::new(clients.wrong_passwords));
+    let denied = "Requests that their users may not send; ACL LOG has the last of them";
+    all.register("denied_requests", denied, ConstCounter::new(clients.denied));
+    let lost = "Events that could not be written to the audit log";
+    all.register("audit_failures", lost, ConstCounter::new(clients.audit_failures));
 }
 
 fn of_data_centers(all: &mut Registry, own: &str, centers: &[DataCenter]) {

@@ -59,6 +59,8 @@ function showFigures(facts) {
     [facts.clients.requests.toLocaleString("en"), "requests"],
     [facts.clients.slow_requests.toLocaleString("en"), "slow requests"],
     [facts.clients.refused.toLocaleString("en"), "clients refused"],
+    [facts.clients.wrong_passwords.toLocaleString("en"), "wrong passwords"],
+    [facts.clients.denied.toLocaleString("en"), "requests denied"],
     [facts.durability, "durability"],
     [`${facts.partitions}`, "partitions"],
     [facts.strong_only.map((prefix) => `${prefix}*`).join(", ") || "none", "strong only"],

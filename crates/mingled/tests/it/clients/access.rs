@@ -200,6 +200,18 @@ fn what_was_denied_is_shown_and_kept() {
     {
         assert!(log.contains(part), "{part} in {log}");
     }
+    let server = guarded.started.server.as_ref().expect("it runs");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let page = mingled::server::StatusPage::start(server, listener).expect("it starts");
+    let (_, figures) = super::status::get(page.address(), "/metrics");
+    for line in [
+        "mingled_wrong_passwords_total 1",
+        "mingled_denied_requests_total 4",
+        "mingled_audit_failures_total 0",
+    ] {
+        assert!(figures.lines().any(|it| it == line), "{line} is missing in:\n{figures}");
+    }
+    drop(page);
     operator.ask("FLUSHALL");
     operator.expect("ACL LOG RESET => +OK\nACL LOG => []");
     let lines = guarded.lines();
