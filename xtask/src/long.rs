@@ -57,7 +57,7 @@ const BENCHMARKS: [(&str, &[&str]); 7] = [
 
 /// Builds `mingle` with each of its engines alone, and with none.
 fn features() -> Outcome {
-    for feature in ["", "embedded", "postgres", "redis", "cassandra", "worker", "sqlx"] {
+    for feature in ["", "embedded", "postgres", "redis", "cassandra", "mingled", "worker", "sqlx"] {
         let mut command =
             cargo(&["check", "--package", "mingle", "--lib", "--no-default-features"]);
         wait(command.args(["--features", feature]).env("RUSTFLAGS", "--deny warnings"))?;

@@ -12,7 +12,8 @@
 //! - `witness`, `guarding`: witness rows, and the conditions of a commit on rows and records.
 //! - `serializable`: the engine for `linearizable` and `snapshot`.
 //! - `replicated`: the engine for `causal` and `eventual`.
-//! - `geo`: the engine for causal stores over several data centers.
+//! - `geo`: the engine for causal stores over several data centers; `hosted`: its stores over data
+//!   centers that are processes of their own.
 //! - `turnstile`: orders commits and lets them share an `fsync`; `outcome`: the outcomes
 //!   of commits.
 //!
@@ -32,6 +33,7 @@ mod encoding;
 mod folder;
 mod geo;
 mod guarding;
+mod hosted;
 mod kept;
 mod layout;
 pub mod limits;
@@ -47,8 +49,10 @@ mod witness;
 mod writing;
 
 pub use config::{EmbeddedConfig, LinkTable, Links, OpenError};
+pub use geo::cluster;
 pub use geo::{
     Admitted, ConflictPairs, DATACENTERS_MAX, DatacenterState, DatacenterStatus, GeoConfig,
     GeoStore, GivenUp,
 };
+pub use hosted::{HOSTED_STORES_MAX, Hosted};
 pub use open::Embedded;

@@ -246,7 +246,7 @@ impl Embedded {
         Self::core_of((storage, form_of(config, schema)), config, schema, replicas, world)
     }
 
-    fn core_of(
+    pub(crate) fn core_of(
         (storage, form): (Box<dyn Storage>, String),
         config: &EmbeddedConfig,
         schema: &StoreSchema,
@@ -317,7 +317,8 @@ fn check_conflicts(geo: &GeoConfig, schema: &StoreSchema) -> Result<(), String> 
     }
 }
 
-fn is_serializable(level: Level) -> bool {
+/// True if transactions at this level are serializable.
+pub(crate) fn is_serializable(level: Level) -> bool {
     matches!(level, Level::Linearizable | Level::Snapshot)
 }
 

@@ -222,7 +222,7 @@ impl Node {
     }
 
     /// Returns all replicas.
-    pub fn replicas(&self) -> impl Iterator<Item = &StrongReplica> {
+    pub fn replicas(&self) -> impl Iterator<Item = &StrongReplica> + Clone {
         self.hosted.values().map(|hosted| &hosted.replica)
     }
 

@@ -119,6 +119,8 @@ async fn examine_store(
         Engine::Cassandra(config) => {
             ("cassandra", mingle_store_cassandra::examine(config.clone(), schema).await)
         }
+        #[cfg(feature = "mingled")]
+        Engine::Mingled(config) => ("mingled", vec![data_center(config).await]),
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => {
             let begin = Instant::now();
@@ -130,6 +132,21 @@ async fn examine_store(
             };
             ("worker", vec![finding])
         }
+    }
+}
+
+/// Asks a data center of `mingled` for the number of its cluster.
+#[cfg(feature = "mingled")]
+async fn data_center(config: &mingle_store_mingled::MingledConfig) -> Finding {
+    let begin = Instant::now();
+    let answer = mingle_store_mingled::Cluster::probe(config.clone()).await;
+    let took = begin.elapsed().as_millis();
+    match answer {
+        Ok(cluster) => {
+            let text = format!("the data center of cluster {cluster:032x} answers in {took} ms");
+            Finding::good("connection", text)
+        }
+        Err(error) => Finding::wrong("connection", error.to_string()),
     }
 }
 

@@ -8,7 +8,7 @@
 //! - [`texts`]: values from their texts, as on a command line;
 //! - [`typed`]: the base of the code that [`program!`] generates.
 //!
-//! Each engine is a feature: `embedded` (on by default), `postgres`, `redis`, `cassandra`, and `worker`
+//! Each engine is a feature: `embedded` (on by default), `postgres`, `redis`, `cassandra`, `mingled`, and `worker`
 //! for stores behind a worker. `sqlx` adds calls inside transactions that the application has begun with
 //! sqlx; `cassandra-tls` adds encrypted connections to Cassandra.
 //!

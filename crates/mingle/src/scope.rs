@@ -65,6 +65,9 @@ fn place(engine: &Engine, folder: Option<&Path>, world: &dyn World) -> String {
             let datacenters = sorted(config.datacenters.clone());
             format!("{datacenters:?} {:?} {:?}", config.keyspace, config.area)
         }
+        // The address of a data center, until a cluster can have several.
+        #[cfg(feature = "mingled")]
+        Engine::Mingled(config) => config.address.to_lowercase(),
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => format!("{:?}", address(&config.url)),
     }

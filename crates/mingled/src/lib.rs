@@ -9,6 +9,7 @@
 //! - [`process`] runs all partitions of a data center, connects it with the others, and has sessions.
 //! - [`resp`] is Redis's protocol, [`commands`] its commands on items, both without I/O.
 //! - [`server`] runs them for clients, whose rights and encryption [`access`] has.
+//! - [`stores`] has the stores of Mingle's programs.
 
 pub mod access;
 pub mod check_log;
@@ -18,6 +19,7 @@ mod journal;
 pub mod process;
 pub mod resp;
 pub mod server;
+pub mod stores;
 
 pub use journal::{FileJournal, JournalSettings, OpenError, Report, Restored};
 

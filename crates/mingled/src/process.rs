@@ -15,6 +15,7 @@
 //! centers are encrypted, and both ends have certificates; without it the network is trusted.
 
 mod client;
+mod cluster;
 mod driver;
 mod durability;
 mod machine;
@@ -37,6 +38,8 @@ use mingle_geo::certify::Conflicts;
 use mingle_geo::{Config, DcId, Key, PartitionId};
 use mingle_geo_node::folder::{Fault, SEGMENT_BYTES};
 use mingle_geo_node::{Limits, OpenError as NodeError, Outdated, link};
+use mingle_store::World;
+use mingle_store_embedded::cluster::Cluster;
 use sha2::{Digest as _, Sha256};
 
 use super::access::Tls;
@@ -235,6 +238,7 @@ pub const NOTES_MAX: usize = 100;
 pub struct Process {
     events: Sender<Event>,
     driver: Option<JoinHandle<Stopped>>,
+    shared: Arc<cluster::Shared>,
     listener: Option<sockets::Listener>,
 }
 
@@ -249,11 +253,12 @@ impl Process {
         let (events, arriving) = channel();
         let (tls, dc_count) = (settings.tls.clone(), settings.dc_count);
         let driver = Driver::start(settings, events.clone(), arriving)?;
+        let shared = driver.shared();
         let listener =
             sockets::listen(listener, tls, dc_count, events.clone()).map_err(StartError::System)?;
         let driver = std::thread::Builder::new().name("driver".into()).spawn(|| driver.run());
         let driver = Some(driver.map_err(StartError::System)?);
-        Ok(Self { events, driver, listener: Some(listener) })
+        Ok(Self { events, driver, shared, listener: Some(listener) })
     }
 
     /// Gives up a data center that is lost. The others agree on a cut: its transactions up to there stay,
@@ -298,6 +303,18 @@ impl Process {
     /// Opens a session at this data center.
     pub fn session(&self) -> Session {
         Session::open(self.events.clone())
+    }
+
+    /// Returns a function that opens sessions at this data center, as [`session`](Self::session) does.
+    /// It does not keep the process.
+    pub fn sessions(&self) -> Box<dyn Fn() -> Session + Send + Sync> {
+        let events = self.events.clone();
+        Box::new(move || Session::open(events.clone()))
+    }
+
+    /// Returns the data centers as Mingle's stores use them, at this one.
+    pub fn cluster(&self, world: Arc<dyn World>) -> Arc<dyn Cluster> {
+        Arc::new(cluster::Local::new(self.events.clone(), self.shared.clone(), world))
     }
 
     /// Returns the state of the process; `None` if it has stopped.

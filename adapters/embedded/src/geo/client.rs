@@ -13,12 +13,12 @@ use mingle_geo::{
 };
 use mingle_model::{Origin, TransactionId};
 
-use super::net::{Inner, Net};
+use super::cluster::{Cluster, Replicas};
 use super::space::Space;
 
 /// A session at one data center.
 pub struct Client {
-    net: Arc<Net>,
+    net: Arc<dyn Cluster>,
     dc: DcId,
     /// The incarnation of the data center.
     incarnation: u32,
@@ -59,11 +59,11 @@ pub struct Done {
 
 impl Client {
     /// Creates a session at a data center.
-    pub fn new(net: &Arc<Net>, dc: DcId, partitions: u16, space: Space) -> Self {
+    pub fn new(net: &Arc<dyn Cluster>, dc: DcId, partitions: u16, space: Space) -> Self {
         let (number, ready, incarnation) =
             net.with(|inner| (inner.add_client(), inner.ready(dc), inner.incarnation(dc)));
         // Even if a process draws the random numbers of an earlier one, its ids differ.
-        let [high, low] = [net.world.random(), net.world.random() ^ ready.0].map(u128::from);
+        let [high, low] = [net.world().random(), net.world().random() ^ ready.0].map(u128::from);
         let config = SessionConfig::new(Origin(high << 64 | low), dc, partitions);
         let config = SessionConfig { incarnation, ..config };
         Self {
@@ -218,7 +218,7 @@ impl Client {
         net.with(|inner| {
             // Drop answers that came too late for an earlier call.
             while inner.receive(self.number).is_some() {}
-            self.session.start_above(inner.floor(self.dc, self.incarnation));
+            inner.start_above(&mut self.session, (self.dc, self.incarnation));
             begin(&mut self.session, inner.now(), &mut out)
         })
         .map_err(misused)?;
@@ -235,7 +235,7 @@ impl Client {
     /// Sends outgoing messages and handles incoming ones until there is an event.
     fn exchange(
         &mut self,
-        inner: &mut Inner,
+        inner: &mut dyn Replicas,
         out: &mut Vec<SessionOutput>,
     ) -> Option<Result<Event, Trouble>> {
         if self.is_over(inner) {
@@ -259,7 +259,7 @@ impl Client {
                 if let Event::Committed { commit_vec, .. } = &event
                     && !is_deferred
                 {
-                    inner.floor(self.dc, self.incarnation).raise(&self.session, commit_vec);
+                    inner.raise_floor(&self.session, commit_vec, (self.dc, self.incarnation));
                 }
                 return Some(judge(event));
             }
@@ -276,11 +276,11 @@ impl Client {
     }
 
     /// True if its data center has stopped, or another incarnation has replaced it.
-    fn is_over(&self, inner: &Inner) -> bool {
+    fn is_over(&self, inner: &dyn Replicas) -> bool {
         !inner.is_up(self.dc) || inner.incarnation(self.dc) != self.incarnation
     }
 
-    fn is_stuck(&self, inner: &Inner) -> bool {
+    fn is_stuck(&self, inner: &dyn Replicas) -> bool {
         self.is_certifying && inner.lacking(self.dc).is_some()
     }
 
@@ -296,8 +296,8 @@ impl Client {
     /// Waits for an answer, or until it is time to send again.
     async fn wait(&mut self) {
         let at = self.session.wake_at_us().map_or(Duration::ZERO, Duration::from_micros);
-        let pause = at.saturating_sub(self.net.world.elapsed());
-        let mut sleep = self.net.world.sleep(pause);
+        let pause = at.saturating_sub(self.net.world().elapsed());
+        let mut sleep = self.net.world().sleep(pause);
         let (net, number) = (&self.net, self.number);
         poll_fn(|context| {
             let is_over = net.with(|inner| {

@@ -12,7 +12,8 @@ use mingle_geo::{DcId, Timestamp};
 use mingle_model::{Name, Stamp};
 use mingle_store::StoreError;
 
-use super::net::{Change, Inner, Phase};
+use super::cluster::Phase;
+use super::net::{Change, Inner};
 use super::store::{GeoStore, Shared};
 
 /// Interval at which a caller that waits for a change looks again.
@@ -182,7 +183,7 @@ impl GeoStore {
         let cut = || shared.net.with(|inner| inner.cut(dc, incarnation));
         shared.change(Change::GiveUp(dc, incarnation), || cut().is_some()).await?;
         let at = cut().unwrap_or_default();
-        let lost = shared.net.with(|inner| inner.lost_with(dc, at));
+        let lost = shared.own()?.with(|inner| inner.lost_with(dc, at));
         Ok(GivenUp { incarnation, cut_us: at.micros(), lost })
     }
 
@@ -219,7 +220,7 @@ impl GeoStore {
             let is_in = || shared.net.with(|inner| inner.members().of(dc).incarnation);
             shared.change(Change::Admit(dc, incarnation), || is_in() == incarnation).await?;
         }
-        let shown = shared.net.with(|inner| inner.shown_by_others(dc));
+        let shown = shared.own()?.with(|inner| inner.shown_by_others(dc));
         let has_all = || {
             shared.net.with(|inner| {
                 inner.stay_busy();
@@ -236,7 +237,7 @@ impl GeoStore {
     async fn begin_anew(&self, dc: DcId, incarnation: u32) -> Result<(), StoreError> {
         let shared = &self.shared;
         shared
-            .net
+            .own()?
             .with(
                 |inner| {
                     if inner.incarnation(dc) == incarnation { Ok(()) } else { inner.renew(dc) }
@@ -244,7 +245,7 @@ impl GeoStore {
             )
             .map_err(|why| shared.core.refused(why))?;
         shared.on_disk().await?;
-        shared.net.with(|inner| inner.set_up(dc, true));
+        shared.own()?.with(|inner| inner.set_up(dc, true));
         Ok(())
     }
 }
@@ -310,7 +311,7 @@ impl Shared {
                 format!("{name} is its only data center: there is no other to agree on it");
             return Err(self.core.refused(reason));
         }
-        let Some((left, needed)) = self.net.with(|inner| inner.too_few_without(dc)) else {
+        let Some((left, needed)) = self.own()?.with(|inner| inner.too_few_without(dc)) else {
             return Ok(());
         };
         let left: Vec<&str> = left.iter().map(|dc| &**self.name(*dc)).collect();
@@ -328,14 +329,15 @@ impl Shared {
     /// disk.
     async fn change(&self, change: Change, is_made: impl Fn() -> bool) -> Result<(), StoreError> {
         let (Change::GiveUp(dc, _) | Change::Admit(dc, _)) = change;
-        let client = self.net.with(Inner::add_client);
+        let own = self.own()?;
+        let client = own.with(Inner::add_client);
         let mut asked_at: Option<Duration> = None;
         let mut refused = None;
         let is_done = self
             .wait(|| {
                 let now = self.core.world.elapsed();
                 let is_due = asked_at.is_none_or(|at| at + ASK_EVERY <= now);
-                refused = self.net.with(|inner| {
+                refused = own.with(|inner| {
                     if is_due {
                         inner.ask(client, change);
                     }
@@ -344,10 +346,10 @@ impl Shared {
                 if is_due {
                     asked_at = Some(now);
                 }
-                refused.is_some() || is_made() && self.net.with(|inner| inner.have_heard(dc))
+                refused.is_some() || is_made() && own.with(|inner| inner.have_heard(dc))
             })
             .await;
-        self.net.with(|inner| inner.remove_client(client));
+        own.with(|inner| inner.remove_client(client));
         if let Some(refusal) = refused {
             return Err(self.core.refused(refusal.to_string()));
         }
@@ -362,8 +364,9 @@ impl Shared {
 
     /// Waits until everything queued so far is written to disk.
     async fn on_disk(&self) -> Result<(), StoreError> {
-        let (until, _) = self.net.with(Inner::written);
-        let is_there = || self.core.is_broken() || self.net.with(Inner::written).1 >= until;
+        let own = self.own()?;
+        let (until, _) = own.with(Inner::written);
+        let is_there = || self.core.is_broken() || own.with(Inner::written).1 >= until;
         let is_there = self.wait(is_there).await;
         self.core.check()?;
         if is_there {

@@ -7,6 +7,7 @@
 //!
 //! - [`config`]: the data centers and the distances between them.
 //! - `name`: the items of the core that store an object, a record or a witness row.
+//! - `cluster`: the interface to the replicas of the data centers, in this process or elsewhere.
 //! - `net`: the replicas of all data centers and the messages between them (`net::node`: replicas,
 //!   causal or certifying; `net::line`: connections that keep an order); `driver`: the background
 //!   task that delivers messages and ticks replicas; `disk`: logs in a folder.
@@ -15,7 +16,7 @@
 //! - `fetch`, `answer`: from reads to items, and from item states to answers.
 //! - `build`: from writes to operations.
 //! - `judge`: the guards and witness rows of a commit, checked in its data center.
-//! - `transaction`, `store`: the interface; `fate`, `outcome`: outcomes of commits.
+//! - `make`: new stores; `transaction`, `store`: the interface; `fate`, `outcome`: outcomes of commits.
 //! - `touch`, `strong`: the items that transactions of a linearizable store use, and how these
 //!   transactions commit; `relation`: the declared relation of conflicts; `upgraded`: strong
 //!   transactions of a causal store.
@@ -34,6 +35,7 @@
 mod answer;
 mod build;
 mod client;
+pub mod cluster;
 pub mod config;
 mod disk;
 mod driver;
@@ -42,6 +44,7 @@ mod fetch;
 mod floor;
 mod gate;
 mod judge;
+mod make;
 mod members;
 mod name;
 mod net;
@@ -58,9 +61,12 @@ mod united;
 mod upgraded;
 
 pub use config::GeoConfig;
+pub(crate) use make::Lasting;
 pub use members::{Admitted, DatacenterState, DatacenterStatus, GivenUp};
 /// The maximal number of data centers of a store.
 pub use mingle_geo::vector::DCS_MAX as DATACENTERS_MAX;
+pub(crate) use name::declarations;
 pub use relation::Pairs as ConflictPairs;
-pub(crate) use relation::check_kept as check_conflicts_kept;
+pub(crate) use relation::{check_kept as check_conflicts_kept, conflicts};
+pub(crate) use space::{Engine, Space};
 pub use store::GeoStore;

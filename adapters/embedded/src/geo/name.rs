@@ -8,6 +8,7 @@
 //! | `i` transaction `{` object `}` | set | the same rows by transaction |
 //! | `r` kind key | register | a record |
 //! | `c` transaction | register | whether the commit of this id took effect |
+//! | `m` | map | the rows with the store's declarations, where they are not kept in a folder |
 //!
 //! The part in braces decides the partition, so all items of an object are in one partition. An
 //! object is the durable id of its kind, and its key. Bytes are escaped so that no brace is among
@@ -113,6 +114,11 @@ pub fn outcome(id: TransactionId) -> Key {
     let mut name = vec![b'c'];
     escape(&key::transaction(id), &mut name);
     Key::new(Kind::Register, name)
+}
+
+/// Returns the item of the rows with the store's declarations.
+pub fn declarations() -> Key {
+    Key::new(Kind::Map, b"m".as_slice())
 }
 
 /// Returns the common prefix of the names of witness rows by transaction: of one transaction, or of

@@ -8,9 +8,9 @@ use mingle_model::{TransactionId, Value};
 use mingle_store::{Committed, Outcome, StoreError};
 
 use super::client::Client;
+use super::cluster::Phase;
 use super::fate::Fate;
 use super::fetch::{Fetch, Found};
-use super::net::Phase;
 use super::store::Shared;
 use super::{answer, name};
 

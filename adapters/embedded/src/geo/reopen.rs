@@ -34,19 +34,20 @@ impl Mend for Shared {
     }
 
     fn reopen(&self) -> Result<(), StorageError> {
-        if !self.space.prefix().is_empty() {
-            // The logs belong to another store.
+        let own = self.own.as_ref().filter(|_| self.space.prefix().is_empty());
+        let Some(own) = own else {
+            // The logs belong to another store, or to the data centers elsewhere.
             return self.core.reopen(|_| Ok(()));
-        }
+        };
         self.core.reopen(|view| {
-            self.net.reload(view)?;
+            own.reload(view)?;
             for member in self.engine.members() {
                 member.drop_idle();
                 member.fates.reopen();
             }
-            let signal = self.net.with(|inner| inner.with_disk(|disk, _| Arc::clone(&disk.signal)));
+            let signal = own.with(|inner| inner.with_disk(|disk, _| Arc::clone(&disk.signal)));
             if let Some(signal) = signal {
-                disk::start(&self.net, &self.core, signal);
+                disk::start(own, &self.core, signal);
             }
             Ok(())
         })

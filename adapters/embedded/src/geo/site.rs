@@ -37,7 +37,7 @@ impl Shared {
 
     /// Ends all idle sessions.
     pub(super) fn drop_idle(&self) {
-        for site in &self.sites {
+        for site in self.sites.iter() {
             let idle =
                 std::mem::take(&mut *site.idle.lock().unwrap_or_else(PoisonError::into_inner));
             drop(idle);

@@ -5,26 +5,23 @@ use std::time::Duration;
 
 use mingle_geo::limits::{READ_KEYS_MAX, UPDATES_MAX};
 use mingle_geo::{DcId, Refusal, Update, Vector};
-use mingle_model::{Level, Name, Stamp, TransactionId};
+use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::{
-    BoxFuture, Capabilities, DataStore, EngineId, Once, Outcome, Session, StoreError, Transaction,
-    United,
+    BoxFuture, Capabilities, DataStore, EngineId, Outcome, Session, StoreError, Transaction, United,
 };
 
 use super::client::{Client, Trouble};
+use super::cluster::{Cluster, Phase};
 use super::config::GeoConfig;
 use super::fate::Fates;
 use super::fetch::{Fetch, Found};
-use super::net::{Inner, Net, Phase};
+use super::net::Net;
 use super::relation::Relation;
 use super::site::Site;
 use super::space::{Engine, Space};
 use super::transaction::GeoTransaction;
 use super::united::UnitedTransaction;
-use super::{disk, driver};
-use crate::config::LinkTable;
 use crate::core::Core;
-use crate::storage::StorageError;
 
 /// Interval at which a transaction that waits for updates seen by its session looks again.
 const ATTACH_STEP: Duration = Duration::from_millis(2);
@@ -35,17 +32,19 @@ const READY_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A store over several data centers.
 pub struct GeoStore {
     pub(super) shared: Arc<Shared>,
-    capabilities: Capabilities,
+    pub(super) capabilities: Capabilities,
 }
 
 /// The state that transactions share.
 pub struct Shared {
     /// The store.
     pub core: Arc<Core>,
-    /// The replicas.
-    pub net: Arc<Net>,
+    /// The data centers.
+    pub net: Arc<dyn Cluster>,
+    /// The same, if they are in this process.
+    pub(super) own: Option<Arc<Net>>,
     /// Known outcomes of commits.
-    pub fates: Fates,
+    pub fates: Arc<Fates>,
     pub(super) config: GeoConfig,
     /// The space of its items.
     pub space: Space,
@@ -54,78 +53,10 @@ pub struct Shared {
     /// The state shared with other stores of the engine.
     pub engine: Arc<Engine>,
     /// State by data center.
-    pub(super) sites: Vec<Site>,
+    pub(super) sites: Arc<[Site]>,
 }
 
 impl GeoStore {
-    /// Creates the store, with replicas restored from its storage.
-    ///
-    /// # Errors
-    ///
-    /// When the disk fails, or its contents are no store.
-    pub(crate) fn new(
-        core: Core,
-        level: Level,
-        config: &GeoConfig,
-        links: Option<LinkTable>,
-    ) -> Result<Self, StorageError> {
-        let storage = core.storage.is_durable().then_some(&*core.storage);
-        let net = Arc::new(Net::new(config, links, Arc::clone(&core.world), storage)?);
-        let core = Arc::new(core);
-        driver::start(&net);
-        let signal = net.with(|inner| inner.with_disk(|disk, _| Arc::clone(&disk.signal)));
-        if let Some(signal) = signal {
-            disk::start(&net, &core, signal);
-        }
-        let engine = Arc::new(Engine::new());
-        Self::over(core, level, config.clone(), (net, engine, Space::first()))
-    }
-
-    /// Adds another store to the engine of this one: with the same data centers, and its own items.
-    ///
-    /// # Errors
-    ///
-    /// As [`GeoStore::new`].
-    pub(crate) fn beside(
-        &self,
-        core: Core,
-        level: Level,
-        config: &GeoConfig,
-    ) -> Result<Self, StorageError> {
-        let space = Space::of(&core.store);
-        let (net, engine) = (Arc::clone(&self.shared.net), Arc::clone(&self.shared.engine));
-        Self::over(Arc::new(core), level, config.clone(), (net, engine, space))
-    }
-
-    fn over(
-        core: Arc<Core>,
-        level: Level,
-        config: GeoConfig,
-        (net, engine, space): (Arc<Net>, Arc<Engine>, Space),
-    ) -> Result<Self, StorageError> {
-        let pairs = config.conflicts.as_ref();
-        let relation = pairs.map(|pairs| Relation::keep(&*core.storage, pairs)).transpose()?;
-        let capabilities = Capabilities {
-            store: core.store.clone(),
-            level,
-            atomic_commit: true,
-            serializable: config.is_strong && relation.is_none(),
-            once: if config.is_strong { Once::Serial } else { Once::ById },
-            // An answer is lost when its data center stops first.
-            may_lose_answers: true,
-            floor_suffices: false,
-            replicas: config.datacenters.clone(),
-            weaker_answers: Capabilities::weaker_than(level, config.datacenters.len()),
-            operations_per_round_trip: UPDATES_MAX,
-            round_trip: Duration::ZERO,
-        };
-        let sites = config.datacenters.iter().map(|_| Site::default()).collect();
-        let fates = Fates::default();
-        let shared = Arc::new(Shared { core, net, fates, config, space, relation, engine, sites });
-        shared.engine.add(&shared);
-        Ok(Self { shared, capabilities })
-    }
-
     /// True if the store is kept in a folder.
     pub(crate) fn is_kept(&self) -> bool {
         self.shared.core.storage.is_durable()
@@ -159,7 +90,7 @@ impl GeoStore {
     /// When no data center has this name.
     pub fn kill(&self, datacenter: &str) -> Result<(), StoreError> {
         let dc = self.shared.dc(datacenter)?;
-        self.shared.net.with(|inner| inner.set_up(dc, false));
+        self.shared.own()?.with(|inner| inner.set_up(dc, false));
         Ok(())
     }
 
@@ -171,7 +102,7 @@ impl GeoStore {
     pub fn start(&self, datacenter: &str) -> Result<(), StoreError> {
         let dc = self.shared.dc(datacenter)?;
         self.shared.check_may_start(dc)?;
-        self.shared.net.with(|inner| inner.set_up(dc, true));
+        self.shared.own()?.with(|inner| inner.set_up(dc, true));
         Ok(())
     }
 
@@ -188,7 +119,8 @@ impl GeoStore {
 
     /// Returns the approximate size of all replicas' logs on disk in bytes; 0 without a disk.
     pub fn log_bytes(&self) -> usize {
-        let bytes = self.shared.net.with(|inner| inner.with_disk(|disk, _| disk.bytes()));
+        let own = self.shared.own.as_ref();
+        let bytes = own.and_then(|net| net.with(|inner| inner.with_disk(|disk, _| disk.bytes())));
         bytes.unwrap_or(0)
     }
 
@@ -201,7 +133,8 @@ impl GeoStore {
 
     /// Returns the last hundred alarms of the core: wrong clocks, data centers that lag.
     pub fn alarms(&self) -> Vec<String> {
-        self.shared.net.with(|inner| inner.alarms())
+        let own = self.shared.own.as_ref();
+        own.map_or_else(Vec::new, |net| net.with(|inner| inner.alarms()))
     }
 }
 
@@ -266,6 +199,16 @@ impl DataStore for GeoStore {
 }
 
 impl Shared {
+    /// Returns the replicas of all data centers, if they are in this process.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`], if they run elsewhere.
+    pub(super) fn own(&self) -> Result<&Arc<Net>, StoreError> {
+        let elsewhere = "its data centers are processes of their own, and are stopped, given up and admitted there";
+        self.own.as_ref().ok_or_else(|| self.core.refused(elsewhere.into()))
+    }
+
     /// True if transactions are strong.
     pub fn is_strong(&self) -> bool {
         self.config.is_strong
@@ -304,7 +247,7 @@ impl Shared {
             if !is_up || self.core.world.elapsed().saturating_sub(begin) >= most {
                 return false;
             }
-            self.net.with(Inner::stay_busy);
+            self.net.with(|inner| inner.stay_busy());
             self.core.world.sleep(ATTACH_STEP).await;
         }
     }
@@ -327,8 +270,9 @@ impl Shared {
         // A session without a replica is served by the first data center that runs.
         let first = || {
             self.net.with(|inner| {
-                let whole = inner.running().find(|dc| !inner.is_coming_up(*dc));
-                whole.or_else(|| inner.running().next()).unwrap_or(DcId(0))
+                let running = inner.running();
+                let whole = running.iter().find(|dc| !inner.is_coming_up(**dc));
+                whole.or(running.first()).copied().unwrap_or(DcId(0))
             })
         };
         let dc = session.replica.as_ref().map_or_else(|| Ok(first()), |name| self.dc(name))?;
@@ -400,7 +344,7 @@ impl Shared {
                 let replica = self.name(dc).clone();
                 return Err(StoreError::Behind { store: self.core.store.clone(), replica });
             }
-            self.net.with(Inner::stay_busy);
+            self.net.with(|inner| inner.stay_busy());
             self.core.world.sleep(ATTACH_STEP).await;
         };
         if is_strong {

@@ -172,8 +172,13 @@ impl GeoTransaction {
         if fetch.keys().is_empty() {
             return Ok(());
         }
+        // The conditions are judged by a state that has at least the transaction's snapshot: all that
+        // changes them later is found by certification.
+        let snapshot = self.settle().await?.past();
         for _ in 0..TRIES_MAX {
             let mut fresh = shared.client(self.dc, &self.after).await?;
+            let reached = fresh.reach(&snapshot).await;
+            reached.map_err(|trouble| shared.trouble(trouble, None))?;
             let begun = fresh.begin_strong();
             begun.map_err(|trouble| shared.trouble(trouble, None))?;
             let found = shared.read(&mut fresh, fetch.clone()).await?;
@@ -299,8 +304,9 @@ impl Shared {
     pub(super) async fn ask_strong(&self, id: TransactionId) -> Result<Outcome, StoreError> {
         for _ in 0..TRIES_MAX {
             let dc = self.net.with(|inner| {
-                let first = inner.running().find(|dc| inner.lacking(*dc).is_none());
-                first.or_else(|| inner.running().next()).unwrap_or(DcId(0))
+                let running = inner.running();
+                let first = running.iter().find(|dc| inner.lacking(**dc).is_none());
+                first.or(running.first()).copied().unwrap_or(DcId(0))
             });
             self.check_quorum(dc)?;
             let mut client = self.client_of(dc, &Stamp::default(), true).await?;

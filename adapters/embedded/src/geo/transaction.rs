@@ -11,8 +11,8 @@ use mingle_store::{
 
 use super::build::{Left, build};
 use super::client::Client;
+use super::cluster::Replicas;
 use super::fetch::{self, Fetch, Found};
-use super::net::Inner;
 use super::store::Shared;
 use super::touch::{Use, Uses};
 use super::{answer, judge, name};
@@ -294,8 +294,9 @@ impl GeoTransaction {
         self.settle().await?;
         loop {
             let (from, begin) = (shared.space.key(first.clone()), [shared.space.prefix(), prefix]);
-            let items = |inner: &mut Inner| inner.items(dc, &from, &begin.concat(), SCAN_ITEMS);
-            let found = shared.net.with(items).into_iter();
+            let items =
+                |inner: &mut dyn Replicas| inner.items(dc, &from, &begin.concat(), SCAN_ITEMS);
+            let found = shared.net.with(items).ok_or_else(|| shared.down(dc))?.into_iter();
             let mut keys: Vec<Key> = found.map(|key| shared.space.own(key)).collect();
             let is_last = keys.len() < SCAN_ITEMS;
             let fits = |key: &&Key| key.kind == first.kind && key.name.starts_with(prefix);

@@ -44,7 +44,6 @@ use mingle_store::{Commit, Committed, RecordKind, StoreError, Write};
 
 use super::build::build;
 use super::fetch::Fetch;
-use super::net::Inner;
 use super::store::Shared;
 use super::strong::{TRIES_MAX, note};
 use super::touch::Use;
@@ -88,14 +87,14 @@ impl Shared {
             if !is_up || is_late || visible.covers(commit_vec) {
                 return;
             }
-            self.net.with(Inner::stay_busy);
+            self.net.with(|inner| inner.stay_busy());
             world.sleep(ARRIVAL_STEP).await;
         }
     }
 
     /// Does the same for all data centers that run.
     pub(super) async fn arrive_everywhere(&self, commit_vec: &Vector) {
-        let running = self.net.with(|inner| inner.running().collect::<Vec<DcId>>());
+        let running = self.net.with(|inner| inner.running());
         for dc in running {
             self.arrive(dc, commit_vec).await;
         }

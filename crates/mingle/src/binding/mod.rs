@@ -1,6 +1,6 @@
 //! The binding: which engine each store is, in `mingle.toml` beside the program.
 //!
-//! - `embedded`, `postgres`, `redis`, `cassandra`, `worker`: the keys of a store of each engine, or
+//! - `embedded`, `postgres`, `redis`, `cassandra`, `mingled`, `worker`: the keys of a store of each engine, or
 //!   of a store behind a worker; each is a feature of this crate;
 //! - `keys`: reading keys; an error names the key and its value.
 
@@ -10,6 +10,8 @@ mod cassandra;
 mod embedded;
 #[cfg_attr(not(all(feature = "cassandra", feature = "embedded")), allow(dead_code))]
 mod keys;
+#[cfg(feature = "mingled")]
+mod mingled;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -23,6 +25,8 @@ use std::fmt;
 use mingle_runtime::Settings;
 #[cfg(feature = "cassandra")]
 use mingle_store_cassandra::CassandraConfig;
+#[cfg(feature = "mingled")]
+use mingle_store_mingled::MingledConfig;
 #[cfg(feature = "postgres")]
 use mingle_store_postgres::PostgresConfig;
 #[cfg(feature = "redis")]
@@ -85,6 +89,9 @@ pub enum Engine {
     /// A cluster of Cassandra.
     #[cfg(feature = "cassandra")]
     Cassandra(CassandraConfig),
+    /// A data center of a cluster of `mingled`. Stores with the same binding are one engine.
+    #[cfg(feature = "mingled")]
+    Mingled(MingledConfig),
     /// A worker beside the store, which has a binding of its own; and the names of the store's
     /// replicas, if sessions are to stay at one replica.
     #[cfg(feature = "worker")]
@@ -118,6 +125,9 @@ impl Engine {
             Self::Worker(_, replicas) => replicas.clone(),
             #[cfg(feature = "redis")]
             Self::Redis(_) => Vec::new(),
+            // Its data center has one copy.
+            #[cfg(feature = "mingled")]
+            Self::Mingled(_) => Vec::new(),
         }
     }
 
@@ -133,6 +143,8 @@ impl Engine {
             Self::Redis(_) => "redis",
             #[cfg(feature = "cassandra")]
             Self::Cassandra(_) => "cassandra",
+            #[cfg(feature = "mingled")]
+            Self::Mingled(_) => "mingled",
             #[cfg(feature = "worker")]
             Self::Worker(..) => "worker",
         }
@@ -256,6 +268,7 @@ impl WrittenRuntime {
     not(any(
         feature = "cassandra",
         feature = "embedded",
+        feature = "mingled",
         feature = "postgres",
         feature = "redis"
     )),
@@ -289,6 +302,8 @@ fn bind(
         Some("redis") => Engine::Redis(redis::bind(&keys, written)?),
         #[cfg(feature = "cassandra")]
         Some("cassandra") => Engine::Cassandra(cassandra::bind(&keys, written)?),
+        #[cfg(feature = "mingled")]
+        Some("mingled") => Engine::Mingled(mingled::bind(&keys, written)?),
         other => return Err(keys.wrong("engine", no_engine(other.unwrap_or("embedded")))),
     };
     Ok(StoreBinding { engine, operations })
@@ -316,11 +331,11 @@ fn check_renamed(
 
 /// Explains why an engine's name cannot be used: it is unknown, or this build lacks the engine.
 fn no_engine(name: &str) -> String {
-    const ENGINES: [&str; 4] = ["embedded", "postgres", "redis", "cassandra"];
+    const ENGINES: [&str; 5] = ["embedded", "postgres", "redis", "cassandra", "mingled"];
     if ENGINES.contains(&name) {
         return lacking(name);
     }
-    let expected = "expected \"embedded\", \"postgres\", \"redis\" or \"cassandra\"";
+    let expected = "expected \"embedded\", \"postgres\", \"redis\", \"cassandra\" or \"mingled\"";
     format!("{expected}, found {name:?}")
 }
 
@@ -364,7 +379,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_is_none_or_that_this_build_lacks_is_named() {
-        assert!(no_engine("oracle").ends_with("or \"cassandra\", found \"oracle\""));
+        assert!(no_engine("oracle").ends_with("or \"mingled\", found \"oracle\""));
         let lacking = "this build of Mingle lacks redis: build it with the feature \"redis\"";
         assert_eq!(no_engine("redis"), lacking);
     }

@@ -20,6 +20,9 @@ pub enum OpenError {
     /// A store in Cassandra could not be opened.
     #[cfg(feature = "cassandra")]
     Cassandra(mingle_store_cassandra::OpenError),
+    /// A store in a cluster of `mingled` could not be opened.
+    #[cfg(feature = "mingled")]
+    Mingled(mingle_store_mingled::OpenError),
     /// A store behind a worker could not be opened.
     #[cfg(feature = "worker")]
     Worker(mingle_store_worker::OpenError),
@@ -62,6 +65,11 @@ impl OpenError {
                     Error::Config { .. } | Error::Operation { .. } | Error::Mapping { .. }
                 )
             }
+            #[cfg(feature = "mingled")]
+            Self::Mingled(error) => {
+                use mingle_store_mingled::OpenError as Error;
+                matches!(error, Error::Config { .. } | Error::Refused { .. })
+            }
             #[cfg(feature = "worker")]
             Self::Worker(error) => {
                 use mingle_store_worker::OpenError as Error;
@@ -103,6 +111,10 @@ impl OpenError {
             Self::Cassandra(error) => {
                 matches!(error, mingle_store_cassandra::OpenError::Unavailable { .. })
             }
+            #[cfg(feature = "mingled")]
+            Self::Mingled(error) => {
+                matches!(error, mingle_store_mingled::OpenError::Unavailable { .. })
+            }
             #[cfg(feature = "worker")]
             Self::Worker(error) => {
                 matches!(error, mingle_store_worker::OpenError::Unavailable { .. })
@@ -123,6 +135,8 @@ impl fmt::Display for OpenError {
             Self::Redis(error) => write!(f, "{error}"),
             #[cfg(feature = "cassandra")]
             Self::Cassandra(error) => write!(f, "{error}"),
+            #[cfg(feature = "mingled")]
+            Self::Mingled(error) => write!(f, "{error}"),
             #[cfg(feature = "worker")]
             Self::Worker(error) => write!(f, "{error}"),
         }

@@ -8,6 +8,8 @@ mod embedded;
 mod error;
 #[cfg(feature = "postgres")]
 mod late;
+#[cfg(feature = "mingled")]
+mod mingled;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -31,6 +33,8 @@ use mingle_model::Name;
 use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
 #[cfg(feature = "embedded")]
 use mingle_store_embedded::GeoStore;
+#[cfg(feature = "mingled")]
+use mingle_store_mingled::{Cluster, MingledConfig};
 #[cfg(feature = "postgres")]
 use mingle_store_postgres::Postgres;
 
@@ -59,7 +63,12 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    #[cfg(any(feature = "postgres", feature = "embedded", feature = "worker"))]
+    #[cfg(any(
+        feature = "postgres",
+        feature = "embedded",
+        feature = "mingled",
+        feature = "worker"
+    ))]
     fn new(store: Arc<dyn DataStore>) -> Self {
         Self { store, warnings: Vec::new() }
     }
@@ -74,6 +83,9 @@ pub(crate) struct Known {
     /// Stores that are one database of PostgreSQL.
     #[cfg(feature = "postgres")]
     pub(crate) postgres: BTreeMap<Name, Arc<Postgres>>,
+    /// Connections to clusters of `mingled`, by binding.
+    #[cfg(feature = "mingled")]
+    pub(crate) mingled: Vec<(MingledConfig, Arc<Cluster>)>,
 }
 
 /// The stores of a program in the order of opening: a store that shares the engine of another store
@@ -124,6 +136,10 @@ pub(crate) async fn open_store(
         Engine::Redis(config) => redis::open(config, schema, world).await,
         #[cfg(feature = "cassandra")]
         Engine::Cassandra(config) => cassandra::open(config, schema, world).await,
+        #[cfg(feature = "mingled")]
+        Engine::Mingled(config) => {
+            mingled::open(config, (program, id), binding, world, known).await
+        }
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => worker::open(config, program, schema, world).await,
     }
@@ -178,6 +194,8 @@ pub(crate) fn check_store(
         Engine::Redis(config) => redis::check(config, schema, world),
         #[cfg(feature = "cassandra")]
         Engine::Cassandra(config) => cassandra::check(config, &schema),
+        #[cfg(feature = "mingled")]
+        Engine::Mingled(config) => mingled::check(config, &schema),
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => worker::check(config, &schema),
     }

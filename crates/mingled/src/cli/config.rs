@@ -220,6 +220,7 @@ fn start(file: &File<'_>, mut contents: Contents) -> Result<Start, String> {
         folder: beside(contents.folder),
         listen,
         status,
+        engine: None,
         dc,
         incarnation: contents.incarnation.map(Spanned::into_inner),
         peers,

@@ -65,6 +65,9 @@ struct Single {
     /// Only loopback is accepted.
     #[arg(long, value_name = "ADDRESS")]
     status: Option<SocketAddr>,
+    /// Address for Mingle's programs with stores of the engine "mingled". Only loopback is accepted.
+    #[arg(long, value_name = "ADDRESS")]
+    engine: Option<SocketAddr>,
     #[command(flatten)]
     access: AccessFiles,
     #[command(flatten)]

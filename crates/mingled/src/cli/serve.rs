@@ -12,6 +12,7 @@ use mingle_geo::DcId;
 use mingled::process::{Durability, Process, Settings, Stopped};
 use mingled::resp::Limits;
 use mingled::server::{self, Server, StatusPage, Tokens};
+use mingled::stores::{ProgramListener, Stores};
 
 use super::access::{Access, AccessFiles};
 use super::founded::{Found, journal, key, known_cluster, new_cluster, new_key, open};
@@ -32,6 +33,8 @@ pub struct Start {
     pub listen: SocketAddr,
     /// The address of the status page, if there is one.
     pub status: Option<SocketAddr>,
+    /// The address for Mingle's programs, if there is one.
+    pub engine: Option<SocketAddr>,
     pub dc: u8,
     /// The incarnation; `None` is that of the folder.
     pub incarnation: Option<u32>,
@@ -67,6 +70,7 @@ impl Start {
             folder,
             listen,
             status: None,
+            engine: None,
             dc: 0,
             incarnation: None,
             peers: Vec::new(),
@@ -93,6 +97,7 @@ pub fn single(of: &Single) -> Result<(), String> {
     let cluster = known_cluster(&of.dir)?.unwrap_or_else(new_cluster);
     let start = Start {
         status: of.status,
+        engine: of.engine,
         access: of.access.clone(),
         ..Start::new(of.dir.clone(), of.listen, cluster, &of.shape)
     };
@@ -135,10 +140,13 @@ fn bind(address: SocketAddr, of: &str) -> Result<TcpListener, String> {
         .map_err(|error| format!("{address} cannot be used for {of}: {error}"))
 }
 
-/// Checks the addresses for clients and of the status page, and opens the files of users and certificates.
+/// Checks the addresses for clients, for programs and of the status page, and opens the files of users and certificates.
 pub fn check(start: &Start) -> Result<Access, String> {
     if let Some(open) = start.status.filter(|address| !address.ip().is_loopback()) {
         return Err(format!("{open} is not on loopback, as the status page must be"));
+    }
+    if let Some(open) = start.engine.filter(|address| !address.ip().is_loopback()) {
+        return Err(format!("{open} is not on loopback, as the listener for programs must be"));
     }
     let access = start.access.open()?;
     access.check(start.listen, &start.peers, &start.access)?;
@@ -166,16 +174,19 @@ pub fn run(start: &Start) -> Result<(), String> {
     of_clients.idle = start.idle;
     of_clients.slow = Some(start.slow);
     of_clients.tokens = tokens;
+    let programs = start.engine.map(|address| bind(address, "programs")).transpose()?;
     of_clients.users = access.users;
     of_clients.tls = access.tls;
     of_clients.audit = start.access.audit()?;
-    let process = Process::start(settings, others).map_err(|error| error.to_string())?;
+    let process = Process::start(settings.clone(), others).map_err(|error| error.to_string())?;
     let process = Arc::new(process);
+    let programs = programs.map(|listener| serve_programs(&settings, &process, listener));
+    let programs = programs.transpose()?;
     let server = Server::start(of_clients, process.clone(), clients)
         .map_err(|error| format!("clients cannot be served: {error}"))?;
     let page = status.map(|listener| StatusPage::start(&server, listener)).transpose();
     let page = page.map_err(|error| format!("the status page cannot be served: {error}"))?;
-    announce(&server, page.as_ref(), start)?;
+    announce(&server, page.as_ref(), programs.as_ref(), start)?;
     let input = Arc::new(AtomicBool::new(true));
     if start.ends_with_input {
         watch_input(input.clone());
@@ -187,12 +198,24 @@ pub fn run(start: &Start) -> Result<(), String> {
     show_notes(&process, start.dc, noted);
     // It asks the process, which has to have no other owner then.
     drop(page);
+    drop(programs);
     server.stop();
     let stopped = Arc::into_inner(process).map_or(Stopped::Asked, Process::stop);
     match stopped {
         Stopped::Asked => Ok(()),
         stopped => Err(stopped.to_string()),
     }
+}
+
+/// Starts the listener for Mingle's programs.
+fn serve_programs(
+    settings: &Settings,
+    process: &Process,
+    listener: TcpListener,
+) -> Result<ProgramListener, String> {
+    let stores = Stores::start(settings, process);
+    let listener = stores.and_then(|stores| ProgramListener::start(stores, listener));
+    listener.map_err(|error| format!("programs cannot be served: {error}"))
 }
 
 /// Prints the notes that are new; returns the number of all.
@@ -237,19 +260,26 @@ fn settings(start: &Start, found: &Found) -> (Settings, Vec<mingle_geo::certify:
     (settings, labels)
 }
 
-/// Prints the lines that tell where clients are served, and where the status page is.
-fn announce(server: &Server, page: Option<&StatusPage>, start: &Start) -> Result<(), String> {
+/// Prints the lines that tell where clients and programs are served, and where the status page is.
+fn announce(
+    server: &Server,
+    page: Option<&StatusPage>,
+    programs: Option<&ProgramListener>,
+    start: &Start,
+) -> Result<(), String> {
     let address = server.address();
     let port = address.port();
     let folder = start.folder.display();
     let mut out = std::io::stdout();
     let page = page.map(|page| format!("status page at http://{}/\n", page.address()));
     let page = page.unwrap_or_default();
+    let programs = programs.map(|it| format!("programs of Mingle at {}\n", it.address()));
+    let programs = programs.unwrap_or_default();
     // At once: what starts data centers reads both lines and no more.
     let more = start.access.more();
     let line =
         format!("listening on {address}, data in {folder}; try: redis-cli -p {port}{more} set a 1");
-    out.write_all(format!("{line}\n{page}").as_bytes())
+    out.write_all(format!("{line}\n{page}{programs}").as_bytes())
         .and_then(|()| out.flush())
         .map_err(|error| format!("the address cannot be printed: {error}"))
 }

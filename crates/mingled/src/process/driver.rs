@@ -2,24 +2,26 @@
 
 mod links;
 mod members;
+mod stores;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use mingle_geo::certify::{CertifierConfig, GroupConfig};
 use mingle_geo::session::{CallError, Floor, SessionOutput};
 use mingle_geo::wire::{Hello, Parcel, VERSION, VERSIONS, take_parcels};
 use mingle_geo::{
-    Address, Config, DcId, Event as Outcome, Key, Now, PartitionId, Refusal, Session, SessionConfig,
+    Address, DcId, Event as Outcome, Key, Now, PartitionId, Refusal, Session, SessionConfig,
 };
 use mingle_geo_node::folder::Fault;
 use mingle_geo_node::segment::Identity;
-use mingle_geo_node::{Journal as _, Node, Outgoing, Setup, Time as _};
+use mingle_geo_node::{Journal as _, Node, Outgoing, Time as _};
 use mingle_model::Origin;
 
 use super::client::{Answer, Call, Client, Mark, is_waiting};
+use super::cluster::{Asked, FIRST_CLIENT, Shared};
 use super::machine::Machine;
 use super::members::{ChangeError, GivenUp};
 use super::starts::Starts;
@@ -68,6 +70,8 @@ pub enum Event {
     Call(u64, Call, Sender<Answer>),
     /// A session is closed.
     Closed(u64),
+    /// A client of a store sends a message, or has a question.
+    Asked(Asked),
     /// A data center is to be given up, even if it is connected in the case of `true`.
     Fence(DcId, bool, Sender<Result<GivenUp, ChangeError>>),
     /// A data center is to be admitted.
@@ -108,6 +112,10 @@ pub struct Driver {
     sessions: u64,
     starts: Starts,
     centers: Centers,
+    /// The state shared with Mingle's stores.
+    shared: Arc<Shared>,
+    /// The time until which partitions tick often for the clients of stores.
+    busy_until_us: u64,
     tick_us: u64,
     notes: VecDeque<String>,
     noted: u64,
@@ -136,7 +144,7 @@ impl Driver {
         });
         let (journal, Restored { entries, boot, .. }) =
             FileJournal::open(&journal, report).map_err(StartError::Journal)?;
-        let setups = (0..settings.partition_count).map(|number| setup(&settings, number));
+        let setups = (0..settings.partition_count).map(|number| stores::setup(&settings, number));
         let entries = entries.iter().map(Vec::as_slice);
         let node = Node::restore(settings.dc, settings.limits, setups, entries)
             .map_err(StartError::Node)?;
@@ -155,6 +163,7 @@ impl Driver {
         };
         let links = Links::new(&settings, hello, events.clone());
         Ok(Self {
+            shared: Arc::new(stores::shared(&settings, &node)),
             settings,
             events,
             arriving,
@@ -168,6 +177,7 @@ impl Driver {
             sessions: 0,
             starts,
             centers: Centers::default(),
+            busy_until_us: 0,
             tick_us: 0,
             notes: VecDeque::new(),
             noted: 0,
@@ -177,6 +187,7 @@ impl Driver {
 
     /// Runs until the process stops.
     pub fn run(mut self) -> Stopped {
+        self.shared.publish(self.view());
         loop {
             match self.arriving.recv_timeout(self.wait()) {
                 Ok(event) => self.on_event(event),
@@ -192,18 +203,21 @@ impl Driver {
                 self.on_event(event);
             }
             if let Some(stopped) = self.stopped.take() {
+                self.shared.close();
                 return stopped;
             }
             self.hurry();
             self.tick();
             self.flush();
+            self.publish();
         }
     }
 
     fn wait(&self) -> Duration {
         let now_us = self.machine.now().mono_us;
         let at_us = self.node.tick_at_us().map_or(u64::MAX, |at_us| at_us.saturating_sub(now_us));
-        let is_waiting = self.clients.values().any(|client| client.caller.is_some());
+        let is_waiting =
+            self.is_busy() || self.clients.values().any(|client| client.caller.is_some());
         Duration::from_micros(at_us).min(if is_waiting { LOOK_WAITING } else { LOOK })
     }
 
@@ -211,7 +225,7 @@ impl Driver {
     /// what they have only now and then.
     fn hurry(&mut self) {
         let now_us = self.machine.now().mono_us;
-        if self.clients.values().any(|client| client.is_held_up(now_us)) {
+        if self.is_busy() || self.clients.values().any(|client| client.is_held_up(now_us)) {
             self.node.hurry(HURRY_US);
         }
     }
@@ -244,6 +258,7 @@ impl Driver {
             Event::Lost(number, why) => self.on_lost(number, &why),
             Event::Open(answer) => self.open(&answer),
             Event::Call(number, call, caller) => self.call(number, call, caller),
+            Event::Asked(asked) => self.on_asked(asked),
             Event::Closed(number) => {
                 self.node.answer_early(number, false);
                 self.clients.remove(&number);
@@ -340,6 +355,10 @@ impl Driver {
                 for Parcel { from, message, .. } in parcels {
                     if *number == OPERATOR {
                         self.on_members_reply(message);
+                        continue;
+                    }
+                    if *number >= FIRST_CLIENT {
+                        self.shared.deliver(*number, from, message);
                         continue;
                     }
                     self.on_session(*number, |session, now, outputs| {
@@ -477,18 +496,4 @@ impl Driver {
             }
         }
     }
-}
-
-/// Returns the settings of a partition.
-fn setup(settings: &Settings, number: u16) -> Setup {
-    let Settings { dc, incarnation, dc_count, partition_count, .. } = *settings;
-    let partition = PartitionId(number);
-    let certifier = CertifierConfig::new(partition, settings.conflicts.clone());
-    let config = Config {
-        incarnation,
-        strong_only: settings.strong_only.clone(),
-        ..Config::new(dc, dc_count, partition, partition_count)
-    };
-    let group = GroupConfig { incarnation, ..GroupConfig::new(dc, dc_count, certifier) };
-    Setup { config, group }
 }

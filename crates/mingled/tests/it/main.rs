@@ -5,3 +5,4 @@ mod child;
 mod clients;
 mod journal;
 mod process;
+mod stores;

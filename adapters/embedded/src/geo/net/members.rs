@@ -15,6 +15,7 @@ use mingle_store::Outcome;
 
 use super::Inner;
 use super::site::Site;
+use crate::geo::cluster::{Phase, Replicas};
 
 /// The partition whose replicas agree on membership.
 const FIRST: PartitionId = PartitionId(0);
@@ -26,23 +27,6 @@ pub enum Change {
     GiveUp(DcId, u32),
     /// Admit this incarnation.
     Admit(DcId, u32),
-}
-
-/// The state of a data center.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// It belongs to the store, and runs.
-    Up,
-    /// It belongs to the store, and was stopped.
-    Down,
-    /// It belongs to the store, and its data are gone, for this reason.
-    Lost(String),
-    /// It is being given up: the others have not all reported the data they have of it.
-    BeingGivenUp,
-    /// It was given up.
-    GivenUp,
-    /// It was admitted again, and this many of its partitions have copied the data of the others.
-    ComingUp(u16),
 }
 
 impl Inner {
@@ -76,25 +60,11 @@ impl Inner {
         &self.members
     }
 
-    /// Returns the timestamp at which an incarnation was cut off; none if it was not.
-    pub fn cut(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
-        self.members.cut_of(dc, incarnation)
-    }
-
-    /// Returns the newest cut of each data center that was given up.
-    pub fn cuts(&self) -> Vector {
-        let mut cuts = Vector::ZERO;
-        for cut in self.members.cuts_after(0) {
-            cuts[cut.dc] = cuts[cut.dc].max(cut.at);
-        }
-        cuts
-    }
-
     /// Returns how a transaction of a data center that was given up ended, as far as the others
     /// know.
     pub fn ended_elsewhere(&self, dc: DcId, id: &TransactionId) -> Outcome {
         let others = self.others_of(dc).into_iter();
-        let mut ended = others.filter_map(|(other, _)| self.ended(other, id).0);
+        let mut ended = others.filter_map(|(other, _)| Replicas::ended(self, other, id).0);
         match ended.next() {
             Some(mingle_geo::Outcome::Committed(_)) => Outcome::Committed,
             Some(mingle_geo::Outcome::Aborted) => Outcome::NotCommitted,

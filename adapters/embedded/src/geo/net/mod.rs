@@ -34,7 +34,7 @@ use mailbox::Mailbox;
 use node::PAUSE_MAX_STRONG;
 use site::Site;
 
-pub use members::{Change, Phase};
+pub use members::Change;
 
 /// Longest step of time while nothing happens; steps grow up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(1);

@@ -181,6 +181,7 @@ fn wrong_arguments_are_errors() {
     for (arguments, expected) in [
         (&["--listen", "0.0.0.0:0"][..], "is not on loopback"),
         (&["--listen", "127.0.0.1:0", "--status", "0.0.0.0:0"], "0.0.0.0:0 is not on loopback"),
+        (&["--listen", "127.0.0.1:0", "--engine", "0.0.0.0:0"], "0.0.0.0:0 is not on loopback"),
         (&["--listen", "here"], "invalid value 'here' for '--listen <ADDRESS>'"),
         (&["cluster", "--dcs", "9"], "invalid value '9' for '--dcs <NUMBER>'"),
         (&["cluster", "--between", "40"], "expected a number with `us`, `ms` or `s`"),

@@ -1,0 +1,140 @@
+//! New stores: their data centers, and the state that transactions share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_geo::limits::UPDATES_MAX;
+use mingle_model::Level;
+use mingle_store::{Capabilities, Once};
+
+use super::cluster::Cluster;
+use super::config::GeoConfig;
+use super::fate::Fates;
+use super::net::Net;
+use super::relation::Relation;
+use super::site::Site;
+use super::space::{Engine, Space};
+use super::store::{GeoStore, Shared};
+use super::{disk, driver};
+use crate::config::LinkTable;
+use crate::core::Core;
+use crate::storage::StorageError;
+
+/// The data centers of a store: where they are, and the same again if that is this process.
+struct Datacenters {
+    net: Arc<dyn Cluster>,
+    own: Option<Arc<Net>>,
+}
+
+impl Datacenters {
+    fn of(own: Arc<Net>) -> Self {
+        Self { net: Arc::clone(&own) as Arc<dyn Cluster>, own: Some(own) }
+    }
+}
+
+/// The state of a store that does not depend on the program that opened it.
+#[derive(Clone)]
+pub(crate) struct Lasting {
+    sites: Arc<[Site]>,
+    fates: Arc<Fates>,
+}
+
+impl Lasting {
+    /// Creates the state of a store with these data centers.
+    pub(crate) fn new(config: &GeoConfig) -> Self {
+        let sites = config.datacenters.iter().map(|_| Site::default()).collect();
+        Self { sites, fates: Arc::default() }
+    }
+}
+
+impl GeoStore {
+    /// Creates the store, with replicas restored from its storage.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails, or its contents are no store.
+    pub(crate) fn new(
+        core: Core,
+        level: Level,
+        config: &GeoConfig,
+        links: Option<LinkTable>,
+    ) -> Result<Self, StorageError> {
+        let storage = core.storage.is_durable().then_some(&*core.storage);
+        let net = Arc::new(Net::new(config, links, Arc::clone(&core.world), storage)?);
+        let core = Arc::new(core);
+        driver::start(&net);
+        let signal = net.with(|inner| inner.with_disk(|disk, _| Arc::clone(&disk.signal)));
+        if let Some(signal) = signal {
+            disk::start(&net, &core, signal);
+        }
+        let datacenters = Datacenters::of(net);
+        let engine = Arc::new(Engine::new());
+        Self::over(core, level, config.clone(), (datacenters, engine, Space::first()), None)
+    }
+
+    /// Adds another store to the engine of this one: with the same data centers, and its own items.
+    ///
+    /// # Errors
+    ///
+    /// As [`GeoStore::new`].
+    pub(crate) fn beside(
+        &self,
+        core: Core,
+        level: Level,
+        config: &GeoConfig,
+    ) -> Result<Self, StorageError> {
+        let space = Space::of(&core.store);
+        let (net, own) = (Arc::clone(&self.shared.net), self.shared.own.clone());
+        let engine = Arc::clone(&self.shared.engine);
+        let place = (Datacenters { net, own }, engine, space);
+        Self::over(Arc::new(core), level, config.clone(), place, None)
+    }
+
+    /// Creates a store over data centers that run elsewhere. Its state outlasts it: other stores of
+    /// the same name, for other programs, have the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`GeoStore::new`].
+    pub(crate) fn hosted(
+        core: Core,
+        level: Level,
+        config: GeoConfig,
+        (net, engine): (Arc<dyn Cluster>, Arc<Engine>),
+        lasting: Lasting,
+    ) -> Result<Self, StorageError> {
+        let space = Space::of(&core.store);
+        let place = (Datacenters { net, own: None }, engine, space);
+        Self::over(Arc::new(core), level, config, place, Some(lasting))
+    }
+
+    fn over(
+        core: Arc<Core>,
+        level: Level,
+        config: GeoConfig,
+        (Datacenters { net, own }, engine, space): (Datacenters, Arc<Engine>, Space),
+        lasting: Option<Lasting>,
+    ) -> Result<Self, StorageError> {
+        let pairs = config.conflicts.as_ref();
+        let relation = pairs.map(|pairs| Relation::keep(&*core.storage, pairs)).transpose()?;
+        let capabilities = Capabilities {
+            store: core.store.clone(),
+            level,
+            atomic_commit: true,
+            serializable: config.is_strong && relation.is_none(),
+            once: if config.is_strong { Once::Serial } else { Once::ById },
+            // An answer is lost when its data center stops first.
+            may_lose_answers: true,
+            floor_suffices: false,
+            replicas: config.datacenters.clone(),
+            weaker_answers: Capabilities::weaker_than(level, config.datacenters.len()),
+            operations_per_round_trip: UPDATES_MAX,
+            round_trip: Duration::ZERO,
+        };
+        let Lasting { sites, fates } = lasting.unwrap_or_else(|| Lasting::new(&config));
+        let shared = Shared { core, net, own, fates, config, space, relation, engine, sites };
+        let shared = Arc::new(shared);
+        shared.engine.add(&shared);
+        Ok(Self { shared, capabilities })
+    }
+}

@@ -1,0 +1,70 @@
+//! The binding keys of a store in a cluster of `mingled`.
+
+use std::time::Duration;
+
+use mingle_store_mingled::MingledConfig;
+use serde::Deserialize;
+
+use super::BindingError;
+use super::keys::Keys;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    address: String,
+    cluster: Option<String>,
+    connect_timeout: Option<String>,
+    answer_timeout: Option<String>,
+    round_trip: Option<String>,
+}
+
+pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<MingledConfig, BindingError> {
+    let written: Written = keys.all(written)?;
+    let mut config = MingledConfig::at(keys.expanded("address", &written.address)?);
+    config.check_address().map_err(|why| keys.wrong("address", why))?;
+    if let Some(text) = &written.cluster {
+        let text = keys.expanded("cluster", text)?;
+        let number = u128::from_str_radix(&text, 16).map_err(|_| {
+            let expected = "expected the cluster's number, up to 32 hexadecimal digits";
+            keys.wrong("cluster", format!("{expected}, found {text:?}"))
+        });
+        config.cluster = Some(number?);
+    }
+    let durations: [(&str, &Option<String>, &mut Duration); 3] = [
+        ("connect_timeout", &written.connect_timeout, &mut config.connect_timeout),
+        ("answer_timeout", &written.answer_timeout, &mut config.answer_timeout),
+        ("round_trip", &written.round_trip, &mut config.round_trip),
+    ];
+    keys.durations(durations)?;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::binding::{Binding, Engine};
+
+    #[test]
+    fn what_cannot_be_right_is_named_by_its_key() {
+        let parse = |text: &str| {
+            Binding::parse(&format!("[stores.bank]\nengine = \"mingled\"\n{text}"))
+                .map_err(|error| error.to_string())
+        };
+        let good = "address = \"localhost:6398\"";
+        let bound =
+            parse(&format!("{good}\ncluster = \"5f\"\nanswer_timeout = \"3s\"")).expect("good");
+        let Engine::Mingled(config) = &bound.stores["bank"].engine else { panic!("{bound:?}") };
+        assert_eq!((&*config.address, config.cluster), ("localhost:6398", Some(0x5f)));
+        assert_eq!(config.answer_timeout.as_secs(), 3);
+        for (text, expected) in [
+            ("", "stores.bank: missing field `address`"),
+            ("address = \"oslo\"", "stores.bank.address: expected HOST:PORT"),
+            ("address = \"oslo:0\"", "found \"oslo:0\""),
+            ("address = \"a:1\"\ncluster = \"xyz\"", "stores.bank.cluster: expected the cluster's"),
+            ("address = \"a:1\"\nround_trip = \"far\"", "stores.bank.round_trip: "),
+            ("address = \"a:1\"\nurl = \"x\"", "stores.bank: unknown field `url`"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
