@@ -1,18 +1,29 @@
-//! The `mingle` command: built in the profile `shipped`, which optimizes at link time and strips.
+//! The commands `mingle` and `mingled`: built in the profile `shipped`, which optimizes at link time and strips.
+
+use std::path::Path;
 
 use super::{Dist, VERSION, expect, files, source, target};
 use crate::run::{Outcome, cargo, output, wait};
 
-/// The largest size of the command, in bytes.
+/// The largest size of a command, in bytes.
 const SIZE_MAX: usize = 40_000_000;
 
-/// Builds the command.
+/// Builds `mingle`.
 pub fn make(dist: &Dist) -> Outcome {
-    wait(&mut cargo(&["build", "--profile", "shipped", "--package", "mingle-cli"]))?;
-    let built = target()?.join("shipped/mingle").with_extension(std::env::consts::EXE_EXTENSION);
-    files::copy(&built, &dist.binary())?;
-    files::set_executable(&dist.binary())?;
-    let size = files::read(&dist.binary())?.len();
+    build("mingle-cli", "mingle", &dist.binary())
+}
+
+/// Builds `mingled`.
+pub fn make_server(dist: &Dist) -> Outcome {
+    build("mingled", "mingled", &dist.server())
+}
+
+fn build(package: &str, name: &str, into: &Path) -> Outcome {
+    wait(&mut cargo(&["build", "--profile", "shipped", "--package", package, "--bin", name]))?;
+    let built = target()?.join("shipped").join(name);
+    files::copy(&built.with_extension(std::env::consts::EXE_EXTENSION), into)?;
+    files::set_executable(into)?;
+    let size = files::read(into)?.len();
     eprintln!("    {size} bytes, of {SIZE_MAX} at most");
     (size <= SIZE_MAX).then_some(()).ok_or_else(|| format!("{size} bytes, of {SIZE_MAX} at most"))
 }

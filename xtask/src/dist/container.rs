@@ -1,9 +1,12 @@
-//! The container file, which copies the command into an image of Debian.
+//! The container files, which copy the commands into an image of Debian.
+
+use std::path::Path;
 
 use super::{Dist, elf, files, source};
 use crate::run::Outcome;
 
 const TEXT: &str = include_str!("Containerfile");
+const SERVER: &str = include_str!("service/Containerfile.mingled");
 
 /// The base image: its name, the version of its C library, and those of its shared libraries that
 /// are always installed.
@@ -20,15 +23,30 @@ pub fn make(dist: &Dist) -> Outcome {
     files::write(&dist.folder.join("Containerfile"), TEXT)
 }
 
-/// Checks that every file that the container file copies exists, and that the image has everything
-/// the command needs. No image is built.
+/// Writes the container file of `mingled`. [`make`] has written the files beside it.
+pub fn make_server(dist: &Dist) -> Outcome {
+    files::write(&dist.folder.join("Containerfile.mingled"), SERVER)
+}
+
+/// Checks the container file of `mingle`.
 pub fn test(dist: &Dist) -> Outcome {
-    let image = lines("FROM ").next().ok_or("there is no FROM")?;
+    check(dist, TEXT, &dist.binary())
+}
+
+/// Checks the container file of `mingled`.
+pub fn test_server(dist: &Dist) -> Outcome {
+    check(dist, SERVER, &dist.server())
+}
+
+/// Checks that every file that a container file copies exists, and that the image has everything
+/// the command needs. No image is built.
+fn check(dist: &Dist, text: &'static str, command: &Path) -> Outcome {
+    let image = lines(text, "FROM ").next().ok_or("there is no FROM")?;
     if image != BASE {
         return Err(format!("it begins with {image}, and what is known is {BASE}"));
     }
     let mut count = 0;
-    for line in lines("COPY ") {
+    for line in lines(text, "COPY ") {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (_, sources) = words.split_last().ok_or("COPY has no words")?;
         for name in sources {
@@ -36,7 +54,7 @@ pub fn test(dist: &Dist) -> Outcome {
             count += 1;
         }
     }
-    let needs = elf::needs(&files::read(&dist.binary())?)?;
+    let needs = elf::needs(&files::read(command)?)?;
     fits(&needs)?;
     let (major, minor) = needs.glibc;
     let libraries = needs.libraries.join(", ");
@@ -46,8 +64,8 @@ pub fn test(dist: &Dist) -> Outcome {
     (count > 0).then_some(()).ok_or_else(|| "nothing is copied".into())
 }
 
-fn lines(instruction: &'static str) -> impl Iterator<Item = &'static str> {
-    TEXT.lines().filter_map(move |line| line.strip_prefix(instruction))
+fn lines(text: &'static str, instruction: &'static str) -> impl Iterator<Item = &'static str> {
+    text.lines().filter_map(move |line| line.strip_prefix(instruction))
 }
 
 /// True if the image has everything that a program needs.

@@ -1,6 +1,6 @@
 //! The Debian package: the command with completions, manual pages and licences.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Dist, VERSION, elf, expect, files, notices, source};
@@ -38,33 +38,56 @@ pub fn make(dist: &Dist) -> Outcome {
     files::copy_all(&dist.folder.join("man"), &root.join("usr/share/man/man1"))?;
     files::copy(&source("CHANGELOG.md"), &root.join("usr/share/doc/mingle/CHANGELOG.md"))?;
     files::write(&root.join("usr/share/doc/mingle/copyright"), copyright()?)?;
+    pack(dist, &root, "mingle", &dist.binary(), ABOUT)
+}
+
+/// The last fields of the package's description.
+const ABOUT: &str = "Recommends: ca-certificates
+Section: database
+Priority: optional
+Description: mixed-consistency transactions over the stores that you have
+ The command mingle checks, explains, formats, runs and serves transactions
+ that touch stores of different consistency levels. The compiler proves that
+ weaker data never decides what happens to stronger data, and splits each
+ transaction into one phase for each store.
+";
+
+/// Packs a folder as the package of this name, which has this program and these last fields.
+pub fn pack(dist: &Dist, root: &Path, name: &str, program: &Path, about: &str) -> Outcome {
     let size: usize =
-        files::below(&root)?.iter().map(|path| files::read(path).map_or(0, |it| it.len())).sum();
-    files::write(&root.join("DEBIAN/control"), control(dist, size)?)?;
+        files::below(root)?.iter().map(|path| files::read(path).map_or(0, |it| it.len())).sum();
+    files::write(&root.join("DEBIAN/control"), control(name, program, size, about)?)?;
     let mut command = Command::new("dpkg-deb");
-    command.args(["--root-owner-group", "--build"]).arg(&root).arg(path(dist)?);
+    command.args(["--root-owner-group", "--build"]).arg(root).arg(path(dist, name)?);
     wait(&mut command)
+}
+
+/// Unpacks the package of this name; returns the folder.
+pub fn unpack(dist: &Dist, name: &str) -> Result<PathBuf, String> {
+    let folder = dist.workshop(&format!("{name}-unpacked"))?;
+    let path = path(dist, name)?;
+    wait(Command::new("dpkg-deb").arg("--extract").arg(&path).arg(&folder))?;
+    let about = output(Command::new("dpkg-deb").arg("--field").arg(&path))?;
+    let fields = [format!("Package: {name}\n"), format!("Version: {VERSION}\n")];
+    for field in fields.iter().map(String::as_str).chain(["Depends: libc6 (>= "]) {
+        expect(&about, field)?;
+    }
+    files::read(&folder.join(format!("usr/share/doc/{name}/copyright")))?;
+    Ok(folder)
 }
 
 /// Unpacks the package and runs its command.
 pub fn test(dist: &Dist) -> Outcome {
-    let folder = dist.workshop("debian-unpacked")?;
-    wait(Command::new("dpkg-deb").arg("--extract").arg(path(dist)?).arg(&folder))?;
-    let about = output(Command::new("dpkg-deb").arg("--field").arg(path(dist)?))?;
-    for field in ["Package: mingle\n", &format!("Version: {VERSION}\n"), "Depends: libc6 (>= "] {
-        expect(&about, field)?;
-    }
-    for name in ["usr/share/man/man1/mingle.1", "usr/share/doc/mingle/copyright"] {
-        files::read(&folder.join(name))?;
-    }
+    let folder = unpack(dist, "mingle")?;
+    files::read(&folder.join("usr/share/man/man1/mingle.1"))?;
     let command = folder.join("usr/bin/mingle");
     expect(&output(Command::new(&command).arg("--version"))?, &format!("mingle {VERSION}"))?;
     output(Command::new(&command).arg("check").arg(source("examples/bank.mingle"))).map(drop)
 }
 
-/// Returns the path of the package.
-fn path(dist: &Dist) -> Result<PathBuf, String> {
-    Ok(dist.folder.join(format!("mingle_{VERSION}_{}.deb", architecture()?)))
+/// Returns the path of a package.
+fn path(dist: &Dist, name: &str) -> Result<PathBuf, String> {
+    Ok(dist.folder.join(format!("{name}_{VERSION}_{}.deb", architecture()?)))
 }
 
 /// Returns Debian's name for the architecture that this program runs on.
@@ -76,24 +99,16 @@ fn architecture() -> Result<&'static str, String> {
     }
 }
 
-fn control(dist: &Dist, bytes: usize) -> Result<String, String> {
-    let depends = depends(&elf::needs(&files::read(&dist.binary())?)?)?;
+fn control(name: &str, program: &Path, bytes: usize, about: &str) -> Result<String, String> {
+    let depends = depends(&elf::needs(&files::read(program)?)?)?;
     Ok(format!(
-        "Package: mingle
+        "Package: {name}
 Version: {VERSION}
 Architecture: {}
 Maintainer: The Mingle authors <mingle@mingle.example>
 Installed-Size: {}
 Depends: {depends}
-Recommends: ca-certificates
-Section: database
-Priority: optional
-Description: mixed-consistency transactions over the stores that you have
- The command mingle checks, explains, formats, runs and serves transactions
- that touch stores of different consistency levels. The compiler proves that
- weaker data never decides what happens to stronger data, and splits each
- transaction into one phase for each store.
-",
+{about}",
         architecture()?,
         bytes.div_ceil(1024),
     ))
@@ -119,7 +134,7 @@ fn depends(needs: &elf::Needs) -> Result<String, String> {
 }
 
 /// Returns the file in which Debian expects the licences.
-fn copyright() -> Result<String, String> {
+pub fn copyright() -> Result<String, String> {
     let mit = files::read_text(&source("LICENSE-MIT"))?;
     Ok(format!(
         "Mingle is licensed under either of the Apache License, Version 2.0, which is in

@@ -14,6 +14,7 @@ mod editor;
 mod elf;
 mod files;
 mod notices;
+mod service;
 mod serving;
 mod sha256;
 mod shells;
@@ -40,12 +41,18 @@ struct Artefact {
 
 type Test = (&'static str, &'static [&'static str], fn(&Dist) -> Outcome);
 
-const ARTEFACTS: [Artefact; 9] = [
+const ARTEFACTS: [Artefact; 12] = [
     Artefact {
         name: "the command",
         make: command::make,
         needs: &[],
         tests: &[("the command runs", &[], command::test)],
+    },
+    Artefact {
+        name: "the server",
+        make: command::make_server,
+        needs: &[],
+        tests: &[("the server answers a client, and stops", &["kill"], service::test)],
     },
     Artefact {
         name: "completions and manual pages",
@@ -59,7 +66,7 @@ const ARTEFACTS: [Artefact; 9] = [
         ],
     },
     Artefact {
-        name: "licences of what is in the command",
+        name: "licences of what is in the commands",
         make: notices::make,
         needs: &[],
         tests: &[("every dependency has its licence", &[], notices::test)],
@@ -71,10 +78,33 @@ const ARTEFACTS: [Artefact; 9] = [
         tests: &[("the Debian package unpacks and runs", &["dpkg-deb"], debian::test)],
     },
     Artefact {
+        name: "the Debian package of the server",
+        make: service::make_debian,
+        needs: &["dpkg-deb"],
+        tests: &[
+            (
+                "the Debian package of the server unpacks and runs",
+                &["dpkg-deb"],
+                service::test_debian,
+            ),
+            (
+                "the unit of the server is sound",
+                &["dpkg-deb", "systemd-analyze"],
+                service::test_unit,
+            ),
+        ],
+    },
+    Artefact {
         name: "the container file",
         make: container::make,
         needs: &[],
         tests: &[("the container has what it needs", &[], container::test)],
+    },
+    Artefact {
+        name: "the container file of the server",
+        make: container::make_server,
+        needs: &[],
+        tests: &[("the container of the server has what it needs", &[], container::test_server)],
     },
     Artefact {
         name: "the Python runtime",
@@ -176,6 +206,11 @@ impl Dist {
 
     fn binary(&self) -> PathBuf {
         self.folder.join("mingle").with_extension(std::env::consts::EXE_EXTENSION)
+    }
+
+    /// Returns the place of `mingled`.
+    fn server(&self) -> PathBuf {
+        self.folder.join("mingled").with_extension(std::env::consts::EXE_EXTENSION)
     }
 
     /// Makes an empty folder below `work`.

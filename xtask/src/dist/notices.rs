@@ -1,4 +1,4 @@
-//! The licences of all packages that are compiled into the command, with their texts, because those
+//! The licences of all packages that are compiled into the commands, with their texts, because those
 //! licences require passing them on.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +11,9 @@ use crate::run::Outcome;
 /// The name of the list among the artefacts.
 pub const FILE: &str = "THIRD-PARTY-LICENCES.txt";
 
-/// The packages that the command consists of on this platform. Macros run when it is compiled and
+/// The packages that the commands consist of on this platform. Macros run when it is compiled and
 /// are no part of it; listing them too does no harm.
-const TREE: [&str; 4] = ["--package", "mingle-cli", "--edges", "normal"];
+const TREE: [&str; 6] = ["--package", "mingle-cli", "--package", "mingled", "--edges", "normal"];
 
 /// The prefixes of the names of files with licences.
 const NAMES: [&str; 7] =
@@ -36,7 +36,7 @@ pub fn make(dist: &Dist) -> Outcome {
         }
     }
     let mut text = format!(
-        "The command `mingle` contains these packages, under these licences. Their texts follow.\n\n{list}"
+        "The commands `mingle` and `mingled` contain these packages, under these licences. Their texts follow.\n\n{list}"
     );
     for package in without {
         let stated = standard_text(package)?;
