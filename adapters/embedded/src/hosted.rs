@@ -2,7 +2,7 @@
 //! process.
 //!
 //! A process has one [`Hosted`]. Each program that connects opens its stores, with its own declarations;
-//! those with one name are one store, whatever program opened it: their commits take turns in one gate.
+//! those with one name are one store for all programs: their commits take turns in one gate.
 //! All stores of one program are one engine, so a transaction over several of them is one strong
 //! transaction.
 

@@ -1,5 +1,5 @@
-//! Foreign keys that must hold after each statement: a commit is sent in an order in which they do, whatever the order in
-//! which the program wrote it.
+//! Foreign keys that must hold after each statement: a commit is sent in an order in which they do, and the program may
+//! write in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -100,7 +100,7 @@ impl fmt::Debug for User {
 }
 
 impl User {
-    /// Creates a user who is off and may do nothing.
+    /// Creates a user that is off and has no rights.
     pub(super) fn new(name: String) -> Self {
         Self {
             name,
@@ -113,7 +113,7 @@ impl User {
         }
     }
 
-    /// Returns the user of a server without users, who needs no password and may do everything.
+    /// Returns the user of a server without users: it needs no password and has all rights.
     pub fn unrestricted() -> Self {
         Self {
             is_on: true,

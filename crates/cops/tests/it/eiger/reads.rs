@@ -154,7 +154,9 @@ fn tombstones_carry_dependencies() {
         let found = values(&stage.columns(1, 3, [friend, note]));
         match flaw {
             None => assert_eq!(found, [Some(1), None]),
-            Some(_) => assert_eq!(found, [Some(1), Some(2)], "the flaw shows a friend who left"),
+            Some(_) => {
+                assert_eq!(found, [Some(1), Some(2)], "the flaw shows a friend that was removed")
+            }
         }
         stage.deliver(|packet| crate::stage::replicates(packet, gone, 1));
         assert_eq!(values(&stage.columns(1, 3, [friend, note])), [None, Some(2)]);

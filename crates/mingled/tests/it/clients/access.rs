@@ -176,7 +176,7 @@ fn users_change_while_clients_are_connected() {
 
     fs::write(&file, USERS.replace("~app:*", "~new:*")).expect("room");
     operator.expect("ACL LOAD => +OK");
-    assert_eq!(reader.ask("GET app:a"), "\"1\"", "a user who has not changed goes on");
+    assert_eq!(reader.ask("GET app:a"), "\"1\"", "a connection of an unchanged user goes on");
     assert_eq!(app.ask("SET app:a 2"), "-NOAUTH the user app was changed: connect again");
     assert_eq!(app.next(), None);
     let mut app = guarded.client("app", "secret");
@@ -236,11 +236,11 @@ fn acl_answers() {
         "
         ACL WHOAMI => \"operator\"
         ACL USERS => [\"app\", \"away\", \"operator\", \"reader\", \"writer\"]
-        ACL GETUSER nobody => nil
+        ACL GETUSER missing => nil
         ACL DRYRUN app GET other => \"No permissions to access a key\"
         ACL DRYRUN app GET app:a => +OK
         ACL DRYRUN app FENCE d0 => \"User app has no permissions to run the \\'fence\\' command\"
-        ACL DRYRUN nobody GET a => -ERR User 'nobody' not found
+        ACL DRYRUN missing GET a => -ERR User 'missing' not found
         ACL SETUSER app on => -ERR users are kept in a file: change it, then call ACL LOAD
         ACL CAT nothing => -ERR Unknown category 'nothing'
         ",
@@ -349,8 +349,8 @@ fn a_library_signs_in() {
     let guarded = guarded(USERS);
     let address = guarded.started.address();
     for protocol in ["resp2", "resp3"] {
-        let connect = |who: &str| {
-            let url = format!("redis://{who}@{address}/?protocol={protocol}");
+        let connect = |user: &str| {
+            let url = format!("redis://{user}@{address}/?protocol={protocol}");
             redis::Client::open(url).expect("an address").get_connection()
         };
         let mut connection = connect("app:secret").expect("a right password");
