@@ -49,6 +49,8 @@ pub enum Mutant {
     HelperLeavesHome,
     /// Clean-up stops after the floor is raised.
     NothingDeleted,
+    /// Witness rows are removed once the floor is above them at their own store (P4).
+    RowsAtOwnFloor,
     /// A session drops its wait set (P4, P6).
     SessionDropsWorklist,
     /// A session forgets the stamps that it has seen (P6).
@@ -98,7 +100,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 41] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -120,6 +122,7 @@ impl Mutant {
         Self::SweepWithoutFence,
         Self::HelperLeavesHome,
         Self::NothingDeleted,
+        Self::RowsAtOwnFloor,
         Self::SessionDropsWorklist,
         Self::SessionForgetsSeen,
         Self::SessionLeansOnNone,
