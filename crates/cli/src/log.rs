@@ -40,7 +40,7 @@ pub enum Look {
 }
 
 impl Log {
-    /// Starts the log, for the rest of the process. `spans` receives spans, whatever is logged.
+    /// Starts the log, for the rest of the process. `spans` receives spans, also those that are not logged.
     ///
     /// # Errors
     ///
