@@ -74,7 +74,7 @@ fn requests_of_clients_are_counted() {
         "\"data_center\":\"d0\"",
         "\"requests\":7",
         "\"state\":\"here\"",
-        "\"strong_only\":[\"strong-\"]",
+        "\"strong_only\":[\"strong-*\",\"?*:lock\"]",
         &format!("\"address\":\"{}\"", started.address()),
     ] {
         assert!(facts.contains(part), "{part} is missing in {facts}");
