@@ -158,6 +158,10 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
         "-XX:-UsePerfData",
         "-Djdk.attach.allowAttachSelf=true",
         "-Dcassandra.ring_delay_ms=1000",
+        // Half of this is how long a node that has not joined yet may be silent; by default that follows
+        // from the delay above. On a loaded machine it is silent for longer, and a node that has removed it
+        // never takes over its schema again.
+        "-Dcassandra.gossip_quarantine_delay_ms=120000",
         "-Dcassandra.superuser_setup_delay_ms=0",
         "-Dcassandra.skip_wait_for_gossip_to_settle=0",
         // A node that missed a schema change asks for it again, by default after one or two
