@@ -106,8 +106,9 @@ fn use_pool(address: SocketAddr, options: &Options) -> Result<Counted, String> {
                 scope.spawn(move || pool.work(own, options))
             })
             .collect();
-        let ended = threads.into_iter().map(|thread| thread.join());
-        ended.map(|ended| ended.unwrap_or_else(|_| Err("a thread stopped".into()))).collect()
+        let ended = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        let ended = ended.map(|ended| ended.unwrap_or_else(|_| Err("a thread stopped".into())));
+        ended.collect::<Result<(), String>>()
     })
     .map(|()| Counted {
         reads: pool.reads.load(Ordering::Relaxed),

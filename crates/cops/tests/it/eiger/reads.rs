@@ -155,7 +155,7 @@ fn tombstones_carry_dependencies() {
         match flaw {
             None => assert_eq!(found, [Some(1), None]),
             Some(_) => {
-                assert_eq!(found, [Some(1), Some(2)], "the flaw shows a friend that was removed")
+                assert_eq!(found, [Some(1), Some(2)], "the flaw shows a friend that was removed");
             }
         }
         stage.deliver(|packet| crate::stage::replicates(packet, gone, 1));

@@ -294,10 +294,10 @@ impl Item {
 
     /// Returns all cells, with their places.
     fn cells(&self) -> impl Iterator<Item = (impl Fn() -> Place, &Cell)> {
-        fn of<'a>(
-            cells: &'a OrdMap<Value, Cell>,
+        fn of(
+            cells: &OrdMap<Value, Cell>,
             place: fn(Value) -> Place,
-        ) -> impl Iterator<Item = (Option<&'a Value>, fn(Value) -> Place, &'a Cell)> {
+        ) -> impl Iterator<Item = (Option<&Value>, fn(Value) -> Place, &Cell)> {
             cells.iter().map(move |(key, cell)| (Some(key), place, cell))
         }
         let value = std::iter::once((None, Place::Field as fn(Value) -> Place, &self.value));

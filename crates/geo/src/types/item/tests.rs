@@ -51,11 +51,18 @@ impl World {
 
     /// Runs an operation at a site, at a time in microseconds.
     fn run(&mut self, at: u8, time_us: u64, op: ItemOp) -> Version {
-        self.run_once(at, time_us, op, None)
+        self.run_once(at, time_us, op, None::<OpId>)
     }
 
     /// Does the same for an operation with an id.
-    fn run_once(&mut self, at: u8, time_us: u64, op: ItemOp, id: Option<OpId>) -> Version {
+    fn run_once(
+        &mut self,
+        at: u8,
+        time_us: u64,
+        op: ItemOp,
+        id: impl Into<Option<OpId>>,
+    ) -> Version {
+        let id = id.into();
         let (state, seen) = &mut self.sites[usize::from(at)];
         let timestamp = Timestamp::new(time_us, PartitionId(0));
         let version = Version { timestamp, origin: DcId(at), index: 0 };
@@ -365,7 +372,7 @@ proptest! {
         for (at, step_us, op, then, number) in steps {
             time_us += step_us;
             // Some of the operations have ids, and repeat.
-            let id = once::id(number).filter(|_| number < 8);
+            let id = (number < 8).then(|| once::id(number));
             let op = if id.is_some() { identified(number) } else { op };
             plain.run_once(at, time_us, op.clone(), id);
             settled.run_once(at, time_us, op, id);

@@ -55,7 +55,7 @@ impl Client<'_> {
     fn operation(&self, kind: Kind, key: i64, value: i64) -> Operation {
         let (store, level) =
             if self.is_strong { ("s", Level::Linearizable) } else { ("c", Level::Causal) };
-        let store: Name = store.parse().expect("a name");
+        let store = Name::from(store);
         Operation { kind, key, value, store, level, version: None }
     }
 
@@ -100,13 +100,13 @@ impl Client<'_> {
     fn several(&mut self) -> (Outcome, Vec<Operation>) {
         assert_eq!(self.raw.ask("MULTI"), "+OK");
         let mut asked = Vec::new();
-        for _ in 0..1 + self.random.below(2) {
+        for _ in 0..=self.random.below(2) {
             let key = self.key();
             assert_eq!(self.raw.ask(&format!("GET {}", self.name(key))), "+QUEUED");
             asked.push((Kind::Read, key, INITIAL));
         }
         // A write of a key under `strong_only` makes the transaction strong.
-        for _ in 0..1 + self.random.below(2) {
+        for _ in 0..=self.random.below(2) {
             let (key, number) = (self.key(), self.number());
             assert_eq!(self.raw.ask(&format!("SET {} {number}", self.name(key))), "+QUEUED");
             asked.push((Kind::Write, key, number));

@@ -20,9 +20,9 @@ pub(in crate::types) fn identified(number: u32) -> ItemOp {
 }
 
 /// Returns the id of this number.
-pub fn id(number: u32) -> Option<OpId> {
+pub fn id(number: u32) -> OpId {
     let transaction = TransactionId { origin: Origin(1), sequence: number.into() };
-    Some(OpId { transaction, phase: 0, position: 0 })
+    OpId { transaction, phase: 0, position: 0 }
 }
 
 /// The operations that add something to an item, with what the item shows after one run.

@@ -106,7 +106,7 @@ proptest! {
             if named.is_none_or(|named| ran.insert(named)) {
                 plain.run(number, &op);
             }
-            world.run_once(0, 10 + number as u64, op, named.and_then(once::id));
+            world.run_once(0, 10 + number as u64, op, named.map(once::id));
             let view = world.sites[0].0.as_item().expect("an item").at(10_000);
             prop_assert_eq!(shown(view), plain.shown());
         }
