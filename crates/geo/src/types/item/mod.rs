@@ -38,7 +38,7 @@
 //! on its way may divide them.
 //!
 //! **Operation ids.** An operation may carry an [`OpId`], of which one run counts; see
-//! [`once`](self::once).
+//! [`once`].
 //!
 //! Departures from Redis are those of the commands, not of this module.
 
