@@ -56,7 +56,7 @@ pub struct Holder {
     session: Mutex<Option<String>>,
 }
 
-/// The reason why the server has not done what it was asked.
+/// The reason why the server has not done as asked.
 #[derive(Debug)]
 pub struct Refused {
     /// The code of the error: that of the `require` that failed, or the error's own.

@@ -69,7 +69,7 @@ enum Side {
 struct Talk {
     program: Arc<Program>,
     side: Side,
-    /// The folder of the data, which has the history of what was typed.
+    /// The folder of the data, which has the history of the typed lines.
     data: PathBuf,
 }
 
@@ -232,7 +232,7 @@ impl Talk {
     }
 }
 
-/// Returns the arguments of a call, or what is wrong with them.
+/// Returns the arguments of a call, or the mistake in them.
 fn arguments_of(
     program: &Program,
     transaction: &str,
@@ -258,7 +258,7 @@ fn arguments_of(
     values.collect()
 }
 
-/// Returns the object that is read, or what is wrong with its kind, its key or the field.
+/// Returns the object that is read, or the mistake in its kind, its key or the field.
 fn object_of(
     program: &Program,
     kind: &str,
