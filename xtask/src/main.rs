@@ -45,7 +45,7 @@ Tasks:
                          make a release in target/dist; with --test, try each artefact out
   licences               licences and duplicate versions of all dependencies, against
                          xtask/licences.txt
-  demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
+  demo [ARGS…]           crashes amid writes to two stores; then Message Groups, mixed against all-linearizable
   demo --mingled [ARGS…] three data centers of the server under load, one of which is killed, given
                          up and admitted again; fails if an acknowledged write is lost or doubled
   mingle [ARGS…]         the command line without the drivers of other engines

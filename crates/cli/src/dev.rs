@@ -4,17 +4,20 @@
 //! them; until then the program as it was goes on. All data stay where they are. Where a change does not
 //! fit the data that are kept, the command asks before it sets them aside.
 
+mod again;
+
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mingle::{Database, OpenError, SessionKey};
-use mingle_server::config::random_session_key;
+use mingle_server::config::random_key_bytes;
 use mingle_server::{Config, Server};
 
+use self::again::Kept;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::generate;
@@ -34,8 +37,8 @@ Examples:
   mingle dev shop.mingle --browser                 and open its page
   mingle dev shop.mingle --client typescript=web/shop.ts
 
-It prints `listening on URL`. Errors in the program are shown, and the program as it was goes on. Data is
-kept; where a change does not fit it (a field with another type), the command asks if the data may be
+It prints `listening on URL`. Errors in the program are shown, and the program as it was goes on. On its
+page a call can crash the process at a step; the command then starts again. Data is kept; where a change does not fit it (a field with another type), the command asks if the data may be
 set aside. Without a terminal it does not ask; --reset then sets the data aside.")]
 pub struct Args {
     /// The program [default: the only one of this folder].
@@ -77,11 +80,40 @@ fn client(text: &str) -> Result<(String, PathBuf), String> {
 
 /// The program that is served.
 struct Served {
-    address: SocketAddr,
-    /// Sessions go on after a change.
-    session_key: SessionKey,
+    /// Its address and the key of its sessions, which go on after a change.
+    kept: Arc<Mutex<Kept>>,
     file: String,
     color: Color,
+}
+
+impl Served {
+    fn kept(&self) -> Kept {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Prints where the program is served for the first time in this process.
+    fn announce(&self, url: &str, opens_browser: bool) {
+        let crashes = self.kept().crashes;
+        if crashes > 0 {
+            print(&format!("listening on {url} again, after crash {crashes}\n"));
+            return;
+        }
+        print(&format!("listening on {url}\n"));
+        if opens_browser {
+            open_browser(url);
+        }
+    }
+
+    fn config(&self, prepared: &Prepared) -> Config {
+        Config {
+            name: files::stem(&self.file),
+            session_key: SessionKey::new(self.kept().key),
+            replica: prepared.session.replica(),
+            #[cfg(unix)]
+            crash: Some(again::crash(&self.kept)),
+            ..Config::default()
+        }
+    }
 }
 
 /// Runs the command.
@@ -94,8 +126,10 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     }
     let file = args.file.clone().map_or_else(only_program, Ok)?;
     let sources = open::sources(&file, args.place.config());
-    let session_key = random_session_key();
-    let served = Served { address: args.listen, session_key, file, color };
+    let kept = Kept::of_former()?;
+    let first = || Kept { address: args.listen, key: random_key_bytes(), crashes: 0 };
+    let kept = Arc::new(Mutex::new(kept.unwrap_or_else(first)));
+    let served = Served { kept, file, color };
     block_on(serve(args, served, Watched::new(sources)))
 }
 
@@ -116,7 +150,7 @@ fn only_program() -> Result<String, Failure> {
     }
 }
 
-async fn serve(args: &Args, mut served: Served, mut watched: Watched) -> Result<Exit, Failure> {
+async fn serve(args: &Args, served: Served, mut watched: Watched) -> Result<Exit, Failure> {
     let mut stop = pin!(stop_signal()?);
     let (mut next, mut last) = (load(args, &served), None);
     let mut is_first = true;
@@ -133,21 +167,13 @@ async fn serve(args: &Args, mut served: Served, mut watched: Watched) -> Result<
             continue;
         };
         let database = Arc::new(database);
-        let config = Config {
-            name: files::stem(&served.file),
-            session_key: served.session_key.clone(),
-            replica: prepared.session.replica(),
-            ..Config::default()
-        };
-        let bound = Server::bind(database.clone(), served.address, config).await;
+        let config = served.config(&prepared);
+        let bound = Server::bind(database.clone(), served.kept().address, config).await;
         let server = bound.map_err(failure)?;
         let url = server.url();
         let _sign = Sign::put(&prepared.data, &url);
         if is_first {
-            print(&format!("listening on {url}\n"));
-            if args.browser {
-                open_browser(&url);
-            }
+            served.announce(&url, args.browser);
             is_first = false;
         } else if version == Version::Last {
             eprintln!("{} goes on as it was", served.file);
@@ -156,7 +182,7 @@ async fn serve(args: &Args, mut served: Served, mut watched: Watched) -> Result<
             print(&format!("serving {} anew, after {passed} ms\n", served.file));
         }
         if let Some(address) = url.split_once("//").and_then(|(_, address)| address.parse().ok()) {
-            served.address = address;
+            served.kept.lock().unwrap_or_else(PoisonError::into_inner).address = address;
         }
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
         let serving = tokio::spawn(server.run(async move { drop(ended.await) }));

@@ -62,7 +62,9 @@ impl App {
             metrics: Arc::new(Metrics::new(stores, transactions)),
             running: Running::default(),
             openapi: openapi::document(&program, &config.name, needs_token).to_string().into(),
-            program: page::program(&program).to_string().into(),
+            program: page::program(&program, &config.name, needs_token, config.crash.is_some())
+                .to_string()
+                .into(),
             admission,
             budget: Budget::new(config.body_memory_max),
             coding: Arc::new(Semaphore::new(coding_slots())),

@@ -20,7 +20,7 @@ use crate::keys::{Entered, key_of};
 use crate::overload::Ending;
 use crate::problem::{Code, Problem, SESSION};
 use crate::router::json as json_response;
-use crate::{body, live};
+use crate::{body, crash, live};
 
 /// The header that marks the answer to an earlier call with the same idempotency key.
 const REPEATED: HeaderName = HeaderName::from_static("mingle-repeated");
@@ -32,6 +32,7 @@ pub(crate) struct Ready {
     pub(crate) call: Call,
     /// Counts the call as running until it is dropped.
     permit: Permit,
+    crash: Option<crash::Asked>,
     /// The memory of its arguments.
     _held: Held,
     _entered: Option<Entered>,
@@ -65,6 +66,7 @@ pub(crate) async fn call(
         return Err(Problem::new(Code::Forbidden, detail));
     }
     let asked = Asked::read(&app, query)?;
+    let crash = crash::Asked::of(&parts.headers, app.config.crash.as_ref(), plan.phases.len())?;
     let key = key_of(&parts.headers, &rights)?;
     let session = app.session(&parts.headers)?;
     let (bytes, mut held) = body::read(&app, &parts.headers, body).await?;
@@ -79,7 +81,7 @@ pub(crate) async fn call(
     };
     let permit = app.admit_call(&name).await?;
     let entered = app.running.enter(key)?;
-    let ready = Ready { call, permit, _held: held, _entered: entered };
+    let ready = Ready { call, permit, crash, _held: held, _entered: entered };
     if wants_events(&parts.headers) {
         return Ok(live::stream(app, ready));
     }
@@ -147,9 +149,13 @@ fn wants_events(headers: &HeaderMap) -> bool {
 
 /// Runs a call to its answer.
 pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> Answer {
-    let Ready { mut call, mut permit, _held, _entered } = ready;
+    let Ready { mut call, mut permit, crash, _held, _entered } = ready;
     let (name, session) = (call.transaction.clone(), call.session.clone());
     let may_repeat = call.key.is_some();
+    let watcher = match crash {
+        Some(asked) => Some(asked.watcher(watcher)),
+        None => watcher,
+    };
     call.watcher = Some(app.metrics.watcher(watcher));
     let begin = Instant::now();
     let ended = app.database.submit(call).await;

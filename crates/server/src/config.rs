@@ -9,6 +9,7 @@ use mingle::{Session, SessionKey};
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::access::Tokens;
+use crate::crash::Crash;
 use crate::limits;
 use crate::worker::WorkerBounds;
 
@@ -50,6 +51,8 @@ pub struct Config {
     pub body_within: Duration,
     /// The longest time for which a client may accept no bytes of an answer.
     pub write_within: Duration,
+    /// Ends the process if a call asks for it; none if calls cannot.
+    pub crash: Option<Crash>,
 }
 
 impl Default for Config {
@@ -73,6 +76,7 @@ impl Default for Config {
             head_within: limits::HEAD_WITHIN,
             body_within: limits::BODY_WITHIN,
             write_within: limits::WRITE_WITHIN,
+            crash: None,
         }
     }
 }
@@ -115,10 +119,15 @@ impl Config {
 
 /// Returns a random session key; sessions signed with it end with the process.
 pub fn random_session_key() -> SessionKey {
+    SessionKey::new(random_key_bytes())
+}
+
+/// Returns the bytes of a random session key.
+pub fn random_key_bytes() -> [u8; 32] {
     let mut bytes = [0; 32];
     let provider = tokio_rustls::rustls::crypto::ring::default_provider();
     provider.secure_random.fill(&mut bytes).expect("the system gives random bytes");
-    SessionKey::new(bytes)
+    bytes
 }
 
 /// The reason why a server cannot be set up with a configuration.

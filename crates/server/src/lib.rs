@@ -12,7 +12,7 @@
 //! - [`problem`]: every way in which a request can fail, with its code;
 //! - [`openapi`]: the interface of a program as an OpenAPI document;
 //! - `worker`: whole phases for clients elsewhere;
-//! - `page`: the page for people; [`metrics`]: figures for Prometheus.
+//! - `page`: the page for people, `shapes`: types for its forms; `crash`: crashes on request; [`metrics`]: figures for Prometheus.
 //!
 //! # Examples
 //!
@@ -41,6 +41,7 @@ mod body;
 mod budget;
 mod calls;
 pub mod config;
+mod crash;
 mod heads;
 mod keys;
 pub mod limits;
@@ -55,11 +56,13 @@ mod patient;
 pub mod problem;
 mod router;
 pub mod server;
+mod shapes;
 pub mod tls;
 mod worker;
 
 pub use access::{Rights, Tokens, TokensError};
 pub use config::{Config, ConfigError};
+pub use crash::Crash;
 pub use openapi::document;
 pub use server::Server;
 pub use worker::WorkerBounds;

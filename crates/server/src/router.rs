@@ -32,6 +32,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/", get(page::html))
         .route("/page.css", get(page::css))
         .route("/page.js", get(page::js))
+        .route("/page/{module}", get(page::module))
         .merge(routes())
         .fallback(|uri: Uri| async move {
             let path = uri.path().chars().take(200).collect::<String>();

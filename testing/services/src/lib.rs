@@ -18,6 +18,7 @@
 //! - [`engine`]: the engines, and those that must run.
 //! - [`home`]: the folder of all files, and the user that runs the servers.
 //! - [`mod@checker`]: the type checkers of generated clients; they are fetched like engines.
+//! - [`browser`]: a headless browser for tests of pages.
 //! - [`mod@library`]: client libraries of Redis in other languages.
 //! - `packages`: what comes from the registries of `npm`, `pip` and Maven.
 //! - [`tool`]: calls of `mvn`, `tar` and other commands.
@@ -28,6 +29,7 @@
 //! - [`daemon`]: servers that outlive the command that starts them.
 //! - [`ledger`]: the engines that ran and those that were skipped.
 
+pub mod browser;
 mod cassandra;
 pub mod checker;
 pub mod daemon;
@@ -46,6 +48,7 @@ pub mod server;
 mod supervise;
 pub mod tool;
 
+pub use browser::Browser;
 pub use checker::Checker;
 pub use engine::Engine;
 pub use error::Error;

@@ -2,6 +2,7 @@
 
 mod check;
 mod check_history;
+mod crash;
 mod datacenters;
 mod disk;
 mod doctor;

@@ -131,14 +131,14 @@ fn the_shop_runs_over_servers() {
 }
 
 /// A command that runs until the test ends, and the lines that it prints.
-struct Background {
+pub struct Background {
     child: Child,
     lines: Receiver<String>,
     seen: String,
 }
 
 impl Background {
-    fn start(folder: &Path, args: &[&str]) -> Self {
+    pub fn start(folder: &Path, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_mingle"))
             .args(args)
             .current_dir(folder)
@@ -163,7 +163,7 @@ impl Background {
     }
 
     /// Waits for a line with this text, and returns the line.
-    fn expect(&mut self, text: &str) -> String {
+    pub fn expect(&mut self, text: &str) -> String {
         self.expect_all(&[text])
     }
 

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use mingle_services::Browser;
 use mingled::server::StatusPage;
 
 use super::{PATIENCE, Started};
@@ -78,6 +79,30 @@ fn requests_of_clients_are_counted() {
         &format!("\"address\":\"{}\"", started.address()),
     ] {
         assert!(facts.contains(part), "{part} is missing in {facts}");
+    }
+    page.stop();
+    started.stop();
+}
+
+#[test]
+fn a_person_sees_the_state_of_the_data_center() {
+    let mut started = Started::new();
+    let page = page(&started);
+    let mut client = started.client();
+    client.ask("INCR hits");
+    if let Some(mut shown) = Browser::open(&format!("http://{}/", page.address())) {
+        shown.wait_for("document.querySelectorAll('#centers tr').length > 0");
+        assert_eq!(shown.text("#name"), "d0");
+        let center = shown.text("#centers tr");
+        assert!(center.starts_with("d0here"), "{center}");
+        client.ask("INCR hits");
+        // It follows the server by itself.
+        shown.wait_for("/\\b2\\s*requests\\b/.test(document.querySelector('#figures').innerText)");
+        assert_ne!(shown.text("#rate-now"), "-");
+        for width in [500, 1_600] {
+            shown.resize(width, 900);
+            shown.wait_for("document.documentElement.scrollWidth <= window.innerWidth");
+        }
     }
     page.stop();
     started.stop();

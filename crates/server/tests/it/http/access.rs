@@ -81,7 +81,7 @@ fn without_a_token_only_the_page_and_the_health_are_there() {
         }
         basic = Request::get(path).header("authorization", "Bearer");
     }
-    for path in ["/", "/page.js", "/page.css", "/healthz", "/readyz"] {
+    for path in ["/", "/page.js", "/page.css", "/page/forms.js", "/healthz", "/readyz"] {
         assert_eq!(served.get(path).status, 200, "{path}");
     }
     let known = served.send(&as_("none", Request::get("/openapi.json")));

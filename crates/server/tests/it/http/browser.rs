@@ -1,170 +1,45 @@
-//! The page in a headless Chromium, if one is installed. The test speaks the browser's debugging
-//! protocol over two pipes.
+//! The page in a headless browser, if one is installed.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use mingle_services::Browser;
+use serde_json::json;
 
-use serde_json::{Value as Json, json};
-use tempfile::TempDir;
+use crate::http::client::{Request, Served, TEXT};
 
-use crate::http::client::{Served, TEXT};
-
-/// The names of the browser's program in different packages.
-const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-
-/// The time after which a step counts as hanging.
-const PATIENCE: Duration = Duration::from_mins(2);
-
-fn chromium() -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&folders)
-        .flat_map(|folder| NAMES.map(|name| folder.join(name)))
-        .find(|path| path.is_file());
-    if found.is_none() {
-        println!("SKIPPED: no {} on this machine (Debian: chromium)", NAMES.join(", "));
-    }
-    found
+/// Opens the page of a server, and waits until the program is on it.
+fn open(served: &Served) -> Option<Browser> {
+    let mut page = Browser::open(&format!("http://{}/", served.address))?;
+    page.wait_for("document.body?.dataset.ready === 'true'");
+    Some(page)
 }
 
-/// A browser with one page; it ends with the test.
-struct Browser {
-    child: Child,
-    to: File,
-    from: Receiver<Json>,
-    next: u64,
-    session: Option<String>,
-    _folder: TempDir,
+/// Sends the form of a card, as a person would, and waits for the answer.
+fn send(page: &mut Browser, card: &str) -> String {
+    page.value(&format!("document.querySelector('#{card} .answer').textContent = ''"));
+    page.click(&format!("#{card} form > button"));
+    page.wait_for(&format!("document.querySelector('#{card} .answer').textContent !== ''"));
+    page.text(&format!("#{card} .answer"))
 }
 
-impl Browser {
-    fn open(chromium: &Path, url: &str) -> Self {
-        let folder = tempfile::tempdir().expect("there is a folder");
-        let pipes = [folder.path().join("to"), folder.path().join("from")];
-        let made = Command::new("mkfifo").args(&pipes).status().expect("there is `mkfifo`");
-        assert!(made.success());
-        let [to, from] = pipes;
-        // A pipe opened for reading and writing does not wait for its other end.
-        let writer = OpenOptions::new().read(true).write(true).open(&to).expect("it is there");
-        let script = "to=$1 from=$2; shift 2; exec \"$@\" 3<\"$to\" 4>\"$from\"";
-        let child = Command::new("sh")
-            .args(["-c", script, "sh"])
-            .args([&to, &from])
-            .arg(chromium)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-            .args(["--no-first-run", "--remote-debugging-pipe"])
-            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let (sender, receiver) = channel();
-        std::thread::spawn(move || {
-            let reader = BufReader::new(File::open(&from).expect("it is there"));
-            for message in reader.split(0) {
-                let Ok(Ok(json)) = message.map(|bytes| serde_json::from_slice(&bytes)) else {
-                    break;
-                };
-                if sender.send(json).is_err() {
-                    break;
-                }
-            }
-        });
-        let mut browser =
-            Self { child, to: writer, from: receiver, next: 0, session: None, _folder: folder };
-        let target = browser.ask("Target.createTarget", json!({ "url": url }));
-        let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        let attached = browser.ask("Target.attachToTarget", attach);
-        browser.session = attached["sessionId"].as_str().map(str::to_owned);
-        browser
+/// Fills in a form and sends it.
+fn submit(page: &mut Browser, card: &str, fields: &[(&str, &str)]) -> String {
+    for (name, value) in fields {
+        page.fill(&format!("#{card} input[name=\"{name}\"]"), value);
     }
-
-    fn ask(&mut self, method: &str, params: Json) -> Json {
-        self.next += 1;
-        let mut message = json!({ "id": self.next, "method": method, "params": params });
-        if let Some(session) = &self.session {
-            message["sessionId"] = json!(session);
-        }
-        let mut bytes = message.to_string().into_bytes();
-        bytes.push(0);
-        self.to.write_all(&bytes).expect("it listens");
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let answer = self.from.recv_timeout(left);
-            let answer = answer.unwrap_or_else(|error| panic!("{method}: {error}"));
-            if answer["id"] == self.next {
-                assert_eq!(answer["error"], Json::Null, "{method}");
-                return answer["result"].clone();
-            }
-        }
-    }
-
-    /// Returns the value of an expression on the page.
-    fn value(&mut self, expression: &str) -> Json {
-        let params = json!({ "expression": expression, "returnByValue": true });
-        let result = self.ask("Runtime.evaluate", params);
-        assert_eq!(result["exceptionDetails"], Json::Null, "{expression}");
-        result["result"]["value"].clone()
-    }
-
-    /// Waits until an expression is true.
-    fn wait_for(&mut self, expression: &str) {
-        let until = Instant::now() + PATIENCE;
-        while self.value(expression) != json!(true) {
-            if Instant::now() > until {
-                let page = self.value("document.body.innerText");
-                panic!("{expression} does not come true: {page}");
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Fills in a form and sends it, as a person would.
-    fn submit(&mut self, card: &str, fields: &[(&str, &str)]) {
-        for (name, value) in fields {
-            let field = format!("document.querySelector('#{card} input[name=\"{name}\"]')");
-            self.value(&format!("{field}.value = {}", json!(value)));
-        }
-        self.value(&format!("document.querySelector('#{card} .answer').textContent = ''"));
-        self.value(&format!("document.querySelector('#{card} button').click()"));
-        self.wait_for(&format!("document.querySelector('#{card} .answer').textContent !== ''"));
-    }
-
-    fn text(&mut self, selector: &str) -> String {
-        let text = self.value(&format!(
-            "[...document.querySelectorAll('{selector}')].map((found) => found.textContent).join('|')"
-        ));
-        text.as_str().expect("it is text").to_owned()
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    send(page, card)
 }
 
 #[test]
 fn a_person_can_read_the_program_call_it_and_see_its_phases() {
-    let Some(chromium) = chromium() else { return };
     let served = Served::with(TEXT, "[stores.feed]\ndistance = \"5ms\"", |_| {});
     served.ok("add", &json!({ "item": "tea", "count": 5 }));
-    let mut page = Browser::open(&chromium, &format!("http://{}/", served.address));
-    page.wait_for("document.body?.dataset.ready === 'true'");
+    let Some(mut page) = open(&served) else { return };
     assert_eq!(page.text("#program"), TEXT);
     assert!(page.text("#transaction-buy .docs").contains("Sells items, and tells whoever"));
     assert!(page.text("#object-Item .docs").contains("What is sold."));
     assert_eq!(page.text("#transaction-buy li strong"), "stock (linearizable)|feed (causal)");
 
     let buy = [("param-item", "tea"), ("param-count", "2"), ("param-buyer", "ana")];
-    page.submit("transaction-buy", &buy);
+    submit(&mut page, "transaction-buy", &buy);
     let answer = page.text("#transaction-buy .answer");
     assert!(answer.starts_with("3  (") && answer.ends_with(" ms)"), "{answer}");
     let live = page.text("#transaction-buy li[data-state=\"committed\"] .live");
@@ -174,7 +49,7 @@ fn a_person_can_read_the_program_call_it_and_see_its_phases() {
     assert!(phases[1].contains("1 attempt, "), "{live}");
     assert_eq!(served.ok("count", &json!({ "item": "tea" })), json!(3));
 
-    page.submit("transaction-buy", &[("param-count", "9")]);
+    submit(&mut page, "transaction-buy", &[("param-count", "9")]);
     assert_eq!(
         page.text("#transaction-buy .answer[data-ok=\"false\"]").split("  (").next(),
         Some("require: sold out")
@@ -186,6 +61,67 @@ fn a_person_can_read_the_program_call_it_and_see_its_phases() {
         1
     );
 
-    page.submit("object-Item", &[("key", "tea")]);
+    submit(&mut page, "object-Item", &[("key", "tea")]);
     assert!(page.text("#object-Item .answer").contains("\"count\": 3"));
+}
+
+#[test]
+fn forms_know_the_types_of_arguments() {
+    let served = Served::new();
+    let Some(mut page) = open(&served) else { return };
+    served.ok("add", &json!({ "item": "tea", "count": 5 }));
+
+    // An integer that no floating point number equals, and an option that is not given.
+    let echo = [("param-a", "9007199254740993"), ("param-c", "1.5"), ("param-d", "AQI=")];
+    page.click("#transaction-echo .row button");
+    let answer = submit(&mut page, "transaction-echo", &echo);
+    assert!(answer.starts_with("[\"9007199254740993\", \"1.5\"]"), "{answer}");
+    // A value of another type reaches the server, which says what it expects.
+    let answer = submit(&mut page, "transaction-echo", &[("param-a", "many")]);
+    assert!(answer.starts_with("invalid-argument: ") && answer.contains("int"), "{answer}");
+
+    // A list of structs with an option each.
+    let card = "transaction-order";
+    for (index, (count, note)) in [("2", Some("7")), ("1", None)].into_iter().enumerate() {
+        page.click(&format!("#{card} .items ~ button"));
+        let row = format!("#{card} .items > li:nth-child({})", index + 1);
+        page.fill(&format!("{row} input[name=\"param-lines-item\"]"), "tea");
+        page.fill(&format!("{row} input[name=\"param-lines-count\"]"), count);
+        if let Some(note) = note {
+            page.click(&format!("{row} input[type=\"checkbox\"]"));
+            page.fill(&format!("{row} input[name=\"param-lines-note\"]"), note);
+        }
+    }
+    let answer = send(&mut page, card);
+    assert!(answer.starts_with("2  ("), "{answer}");
+    assert_eq!(served.ok("count", &json!({ "item": "tea" })), json!(2));
+    // The keys that were typed are offered where this object is asked for.
+    assert_eq!(page.value("document.getElementById('known-Item').options[0].value"), json!("tea"));
+
+    // Each call is listed, and can be filled in again.
+    assert_eq!(page.value("document.querySelectorAll('#calls li').length"), json!(3));
+    page.fill("#transaction-echo input[name=\"param-a\"]", "1");
+    page.click("#calls li:last-child button");
+    let again = page.value("document.querySelector('input[name=\"param-a\"]').value");
+    assert_eq!(again, json!("9007199254740993"));
+    assert!(send(&mut page, "transaction-echo").starts_with("[\"9007199254740993\""));
+
+    // At both widths nothing is wider than the window.
+    for width in [400, 1_600] {
+        page.resize(width, 900);
+        page.wait_for("document.documentElement.scrollWidth <= window.innerWidth");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_crash_offers_and_does_none() {
+    let served = Served::new();
+    let request = Request::call("add", &json!({ "item": "tea", "count": 1 }));
+    let refused = served.send(&request.header("Mingle-Crash", "after 0"));
+    assert_eq!(refused.code(), "invalid-argument");
+    assert!(refused.detail().contains("mingle dev"), "{}", refused.detail());
+    let Some(mut page) = open(&served) else { return };
+    let step = page.text("#transaction-buy .step:nth-child(3)");
+    assert!(step.starts_with("A crash here leaves: A promise: stock has its writes"), "{step}");
+    assert_eq!(page.value("document.querySelectorAll('.crash').length"), json!(0));
 }

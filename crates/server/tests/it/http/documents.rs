@@ -173,7 +173,10 @@ fn the_program_is_there_to_read() {
     let buy = program["transactions"].as_array().expect("it is a list");
     let buy = buy.iter().find(|found| found["name"] == "buy").expect("it is there");
     assert_eq!(buy["phases"][0]["store"], "stock");
-    assert_eq!(buy["params"][0], json!({ "name": "item", "type": "ref Item", "is_text": true }));
+    let shape = json!({ "kind": "ref", "object": "Item", "key": { "kind": "string" } });
+    assert_eq!(buy["params"][0], json!({ "name": "item", "type": "ref Item", "shape": shape }));
+    assert_eq!(program["structs"]["Line"][2]["name"], "note");
+    assert_eq!(program["can_crash"], false);
     let page = served.get("/");
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     assert!(page.header("content-security-policy").expect("it has one").contains("'none'"));

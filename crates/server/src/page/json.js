@@ -1,0 +1,27 @@
+// JSON whose integers stay exact: those beyond 2^53 are of type BigInt.
+
+export function parse(text) {
+  return JSON.parse(text, (key, value, context) => {
+    if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+    const source = context?.source ?? "";
+    return /^-?\d+$/.test(source) ? BigInt(source) : value;
+  });
+}
+
+function isPlain(value) {
+  return value === null || typeof value !== "object";
+}
+
+// The text of a value: lists of plain values on one line, all else indented.
+export function print(value, indent = "") {
+  if (typeof value === "bigint") return String(value);
+  if (isPlain(value)) return JSON.stringify(value);
+  const more = `${indent}  `;
+  if (Array.isArray(value)) {
+    if (value.every(isPlain)) return `[${value.map((one) => print(one)).join(", ")}]`;
+    return `[\n${value.map((one) => more + print(one, more)).join(",\n")}\n${indent}]`;
+  }
+  const members = Object.entries(value)
+    .map(([name, one]) => `${more}${JSON.stringify(name)}: ${print(one, more)}`);
+  return members.length ? `{\n${members.join(",\n")}\n${indent}}` : "{}";
+}
