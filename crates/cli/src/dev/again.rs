@@ -97,9 +97,13 @@ mod tests {
             let kept = Kept { address: address.parse().expect("an address"), key, crashes: 3 };
             let text = kept.text();
             assert_eq!(Kept::parse(&text), Some(kept), "{text}");
-            for wrong in
-                ["", "127.0.0.1:8080", &text[..text.len() - 1], &format!("{text} 1"), &text.replace("08", "0é")]
-            {
+            for wrong in [
+                "",
+                "127.0.0.1:8080",
+                &text[..text.len() - 1],
+                &format!("{text} 1"),
+                &text.replace("08", "0é"),
+            ] {
                 assert_eq!(Kept::parse(wrong), None, "{wrong}");
             }
         }
