@@ -93,7 +93,8 @@ fn a_person_sees_the_state_of_the_data_center() {
     if let Some(mut shown) = Browser::open(&format!("http://{}/", page.address())) {
         shown.wait_for("document.querySelectorAll('#centers tr').length > 0");
         assert_eq!(shown.text("#name"), "d0");
-        assert!(shown.text("#figures div").contains("strong-*strong only"));
+        let figures = shown.text("#figures div");
+        assert!(figures.contains("strong-*, ?*:lockstrong only"), "{figures}");
         let center = shown.text("#centers tr");
         assert!(center.starts_with("d0here"), "{center}");
         client.ask("INCR hits");
