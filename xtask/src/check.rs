@@ -127,6 +127,9 @@ fn judged_by_speed(artifacts: &Artifacts) -> Outcome {
     // The benchmark itself has the real bars.
     step("tracking is cheap", || run(&["witnesses", "--quick"]))?;
     step("the geo core is fast", || run(&["geo", "--quick"]))?;
+    step("the demonstration loses no half of a sale", || {
+        run(&["demo", "--kills", "4", "--seconds", "1", "--page", "target/demo-check.html"])
+    })?;
     step("a data center is lost and comes back", || {
         run(&["demo", "--kill", "oslo", "--at", "2s", "--back", "4s", "--seconds", "8"])
     })

@@ -45,12 +45,12 @@ Tasks:
                          make a release in target/dist; with --test, try each artefact out
   licences               licences and duplicate versions of all dependencies, against
                          xtask/licences.txt
-  demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
+  demo [ARGS…]           crashes amid writes to two stores; then Message Groups, mixed against all-linearizable
   demo --mingled [ARGS…] three data centers of the server under load, one of which is killed, given
                          up and admitted again; fails if an acknowledged write is lost or doubled
   mingle [ARGS…]         the command line without the drivers of other engines
   bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, geo, worker,
-                         evaluation, http or mingled
+                         evaluation, http, mingled, or pool (stale reads of pooled connections)
   sim [--seconds N | --seeds N] [--seed S] [--jobs N] [--planted FAULT|all]
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found

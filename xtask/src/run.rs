@@ -104,6 +104,9 @@ pub fn bench(name: &str, args: &[&str]) -> Outcome {
         let redis = root().join("target/services/redis").display().to_string();
         return trial(&["bench", "--redis", &redis], true, args);
     }
+    if name == "pool" {
+        return trial(&["pool"], true, args);
+    }
     let fixed = ["run", "--release", "--package", "mingle-bench", "--bin", "mingle-bench", "--"];
     wait(cargo(&fixed).arg(name).args(args))
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use mingle_lang::Program;
@@ -14,6 +15,9 @@ use mingle_model::{Value, json};
 use serde_json::{Map, Value as Json};
 
 use crate::exit::{Exit, Failure};
+
+/// The header of a session.
+const SESSION: &str = "mingle-session";
 
 /// The file with the address.
 const FILE: &str = "served-at";
@@ -46,9 +50,31 @@ impl Drop for Sign {
     }
 }
 
-/// A server that holds a folder.
+/// A server that holds a folder, and the session of the calls to it.
 pub struct Holder {
     address: SocketAddr,
+    session: Mutex<Option<String>>,
+}
+
+/// The reason why the server has not done as asked.
+#[derive(Debug)]
+pub struct Refused {
+    /// The code of the error: that of the `require` that failed, or the error's own.
+    pub code: String,
+    /// True if it is the code of a `require`.
+    pub is_require: bool,
+    /// One line, without a full stop.
+    pub message: String,
+    /// The exit code for the caller.
+    pub exit: Exit,
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        let Refused { code, is_require, message, exit } = refused;
+        let message = if is_require { format!("{message} [{code}]") } else { message };
+        Self { message, exit }
+    }
 }
 
 impl Holder {
@@ -59,10 +85,15 @@ impl Holder {
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
-        let holder = Self { address };
+        let holder = Self { address, session: Mutex::default() };
         // A server that was killed leaves the file, and another program may have its port.
         let (status, text) = holder.exchange("GET", "/healthz", "").ok()?;
         (status == 200 && text == "ok\n").then_some(holder)
+    }
+
+    /// Returns the server's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Calls a transaction; returns its result.
@@ -72,7 +103,7 @@ impl Holder {
         transaction: &str,
         arguments: &[Value],
         until: Option<&str>,
-    ) -> Result<Json, Failure> {
+    ) -> Result<Json, Refused> {
         let params = program.plan(transaction).map_or(&[][..], |plan| plan.params.as_slice());
         let members: Map<String, Json> = params
             .iter()
@@ -86,30 +117,42 @@ impl Holder {
         let (status, mut answer) =
             self.request("POST", &path, &Json::Object(members).to_string())?;
         match answer["code"].as_str().filter(|_| status != 200) {
-            Some(code) => Err(self.failure(code, &answer)),
+            Some(code) => Err(self.refused(code, &answer)),
             None => Ok(answer["result"].take()),
         }
     }
 
     /// Returns an object's fields, or null if it does not exist. The program has this kind of objects.
-    pub fn show(&self, kind: &str, key: &str, limit: usize) -> Result<Json, Failure> {
+    pub fn show(&self, kind: &str, key: &str, limit: usize) -> Result<Json, Refused> {
         let path = format!("/v1/objects/{}/{}?limit={limit}", encoded(kind), encoded(key));
         let (status, answer) = self.request("GET", &path, "")?;
         match answer["code"].as_str().filter(|_| status != 200) {
             Some("not-found") => Ok(Json::Null),
-            Some(code) => Err(self.failure(code, &answer)),
+            Some(code) => Err(self.refused(code, &answer)),
             None => Ok(answer),
         }
     }
 
-    fn failure(&self, code: &str, problem: &Json) -> Failure {
-        Failure { message: message(problem, self.address), exit: exit(code) }
+    fn refused(&self, code: &str, problem: &Json) -> Refused {
+        let require = problem["require_code"].as_str();
+        let own = match code {
+            "invalid-argument" | "not-found" => "misuse".to_owned(),
+            other => other.replace('-', "_"),
+        };
+        Refused {
+            code: require.map_or(own, str::to_owned),
+            is_require: require.is_some(),
+            message: message(problem, self.address),
+            exit: exit(code),
+        }
     }
 
     /// Makes a request; returns the status and the body, which is JSON.
-    fn request(&self, method: &str, path: &str, body: &str) -> Result<(u16, Json), Failure> {
-        let fail = |why: String| Failure {
+    fn request(&self, method: &str, path: &str, body: &str) -> Result<(u16, Json), Refused> {
+        let fail = |why: String| Refused {
             message: format!("the server at {} holds the data, and {why}", self.address),
+            code: "store".to_owned(),
+            is_require: false,
             exit: Exit::Store,
         };
         let answered = self.exchange(method, path, body);
@@ -124,8 +167,10 @@ impl Holder {
         stream.set_read_timeout(Some(ANSWER_MAX))?;
         stream.set_write_timeout(Some(ANSWER_MAX))?;
         let (address, length) = (self.address, body.len());
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let session = session.map_or_else(String::new, |token| format!("{SESSION}: {token}\r\n"));
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{session}\
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes())?;
@@ -135,6 +180,11 @@ impl Holder {
         let answer = String::from_utf8_lossy(&answer);
         let wrong = || std::io::Error::other("this is no answer in HTTP");
         let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(wrong)?;
+        let headers = head.lines().filter_map(|line| line.split_once(": "));
+        let mut tokens = headers.filter(|(name, _)| name.eq_ignore_ascii_case(SESSION));
+        if let Some((_, token)) = tokens.next() {
+            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.to_owned());
+        }
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Ok((status.ok_or_else(wrong)?, body.to_owned()))
     }
@@ -142,9 +192,8 @@ impl Holder {
 
 fn message(problem: &Json, address: SocketAddr) -> String {
     let detail = problem["detail"].as_str().unwrap_or("the call failed");
-    match (problem["code"].as_str(), problem["require_code"].as_str()) {
-        (_, Some(code)) => format!("{detail} [{code}]"),
-        (Some("unauthenticated"), _) => format!(
+    match problem["code"].as_str() {
+        Some("unauthenticated") => format!(
             "the server at {address} holds the data, and asks for a token: call it over HTTP, or stop it"
         ),
         _ => detail.to_owned(),

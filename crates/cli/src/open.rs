@@ -130,8 +130,13 @@ pub fn prepare(path: &str, place: &Place, color: Color) -> Result<Prepared, Fail
     let program = program(path, color)?;
     let binding = binding(path, place.config.as_deref())?;
     let session = replica(&program, &binding, place)?.map_or_else(Session::default, Session::at);
-    let data = place.data.clone().unwrap_or_else(|| default_data(path));
+    let data = data_of(path, place);
     Ok(Prepared { program, binding, session, data })
+}
+
+/// Returns the folder of a program's data.
+pub fn data_of(path: &str, place: &Place) -> PathBuf {
+    place.data.clone().unwrap_or_else(|| default_data(path))
 }
 
 /// Returns the program, and the server that holds the folder of its data, if one does.
@@ -140,7 +145,7 @@ pub fn held(
     place: &Place,
     color: Color,
 ) -> Result<Option<(Arc<Program>, Holder)>, Failure> {
-    let data = place.data.clone().unwrap_or_else(|| default_data(path));
+    let data = data_of(path, place);
     let Some(holder) = Holder::of(&data) else { return Ok(None) };
     if place.at.is_some() {
         let message = "a server holds the data, and this command would call it at the server's own replica; \

@@ -3,19 +3,24 @@
 mod line;
 
 use std::io::{BufRead, IsTerminal};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use mingle::Error;
-use mingle::database::SHOWN_MAX;
-use mingle_model::{Type, Value, json};
+use mingle::database::{SHOWN_MAX, absent_fields};
+use mingle_lang::Program;
+use mingle_model::{Ref, Type, Value, json};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use serde_json::Value as Json;
 
 use crate::exit::{Exit, Failure};
-use crate::open::{Opened, Place, block_on, open};
+use crate::held::{Holder, Refused};
+use crate::open::{Opened, Place, block_on, data_of, held, open};
 use crate::output::{Color, print};
 use crate::progress::Progress;
 use crate::rest::{A_MOMENT, wait_for_rest};
+use crate::run::exit;
 use line::{Line, parse};
 
 /// Call transactions and look at objects, line by line.
@@ -52,47 +57,76 @@ What can be typed:
 What the program has:
 ";
 
+/// The place where the calls run.
+enum Side {
+    /// Stores that this process has opened.
+    Here(Opened),
+    /// A server, which holds the data.
+    There(Holder),
+}
+
+/// A program, and the place where its calls run.
+struct Talk {
+    program: Arc<Program>,
+    side: Side,
+    /// The folder of the data, which has the history of the typed lines.
+    data: PathBuf,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     // The editor blocks its thread, so it runs outside of the runtime's workers.
     block_on(async {
-        let opened = open(&args.file, &args.place, color).await?;
+        let data = data_of(&args.file, &args.place);
+        let (program, side) = match held(&args.file, &args.place, color)? {
+            Some((program, holder)) => (program, Side::There(holder)),
+            None => {
+                let opened = open(&args.file, &args.place, color).await?;
+                (opened.database.program().clone(), Side::Here(opened))
+            }
+        };
+        let talk = Talk { program, side, data };
         if std::io::stdin().is_terminal() {
-            interactive(&opened).await?;
+            interactive(&talk).await?;
         } else {
-            piped(&opened).await?;
+            piped(&talk).await?;
         }
-        wait_for_rest(&opened.database, A_MOMENT).await;
+        if let Side::Here(opened) = &talk.side {
+            wait_for_rest(&opened.database, A_MOMENT).await;
+        }
         Ok(Exit::Success)
     })
 }
 
-async fn piped(opened: &Opened) -> Result<(), Failure> {
+async fn piped(talk: &Talk) -> Result<(), Failure> {
     for line in std::io::stdin().lock().lines() {
         let line =
             line.map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
         let answer = match parse(&line) {
             Ok(Line::Nothing) => continue,
             Ok(Line::Exit) => break,
-            Ok(Line::Help) => Ok(Json::String(help(opened))),
-            Ok(line) => answer(opened, line).await,
-            Err(message) => Err(Error::Misuse(message)),
+            Ok(Line::Help) => Ok(Json::String(help(&talk.program))),
+            Ok(line) => answer(talk, line).await,
+            Err(message) => Err(misuse(message)),
         };
         let answer = answer.unwrap_or_else(|error| {
-            serde_json::json!({ "error": { "code": error.code(), "message": error.to_string() } })
+            serde_json::json!({ "error": { "code": error.code, "message": error.message } })
         });
         print(&format!("{answer}\n"));
     }
     Ok(())
 }
 
-async fn interactive(opened: &Opened) -> Result<(), Failure> {
+async fn interactive(talk: &Talk) -> Result<(), Failure> {
     let fail = |error: ReadlineError| Failure::usage(format!("cannot use the terminal: {error}"));
     let mut editor = DefaultEditor::new().map_err(fail)?;
-    let history = opened.data.join("history");
+    let history = talk.data.join("history");
     // At the first use there is no history.
     editor.load_history(&history).ok();
     eprintln!("`help` says what can be typed here.");
+    if let Side::There(holder) = &talk.side {
+        eprintln!("The server at {} holds the data, and runs the calls.", holder.address());
+    }
     loop {
         let typed = match editor.readline("> ") {
             Ok(typed) => typed,
@@ -105,18 +139,18 @@ async fn interactive(opened: &Opened) -> Result<(), Failure> {
             Ok(Line::Nothing) => continue,
             Ok(Line::Exit) => break,
             Ok(Line::Help) => {
-                print(&help(opened));
+                print(&help(&talk.program));
                 continue;
             }
             Ok(line) => {
                 let _progress = Progress::start("running");
-                answer(opened, line).await
+                answer(talk, line).await
             }
-            Err(message) => Err(Error::Misuse(message)),
+            Err(message) => Err(misuse(message)),
         };
         match answer {
             Ok(json) => print(&format!("{json:#}\n")),
-            Err(error) => eprintln!("error[{}]: {error}", error.code()),
+            Err(error) => eprintln!("error[{}]: {}", error.code, error.message),
         }
     }
     // Without its history the next session only lacks the earlier lines.
@@ -125,8 +159,7 @@ async fn interactive(opened: &Opened) -> Result<(), Failure> {
 }
 
 /// Returns the help: the commands of the repl, and the transactions and objects of the program.
-fn help(opened: &Opened) -> String {
-    let program = opened.database.program();
+fn help(program: &Program) -> String {
     let mut text = HELP.to_owned();
     let transactions = program.plans.iter().map(|plan| {
         let params = plan.params.iter().map(|(name, param)| format!("{name}: {param}"));
@@ -143,63 +176,111 @@ fn help(opened: &Opened) -> String {
     text
 }
 
-async fn answer(opened: &Opened, line: Line) -> Result<Json, Error> {
+fn refused(error: &Error) -> Refused {
+    let code = error.code().to_owned();
+    Refused { code, is_require: false, message: error.to_string(), exit: exit(error) }
+}
+
+fn misuse(message: String) -> Refused {
+    refused(&Error::Misuse(message))
+}
+
+async fn answer(talk: &Talk, line: Line) -> Result<Json, Refused> {
     match line {
-        Line::Call { transaction, arguments } => call(opened, &transaction, &arguments).await,
-        Line::Read { kind, key, field } => read(opened, &kind, &key, field.as_deref()).await,
+        Line::Call { transaction, arguments } => talk.call(&transaction, &arguments).await,
+        Line::Read { kind, key, field } => talk.read(&kind, &key, field.as_deref()).await,
         Line::Nothing | Line::Help | Line::Exit => Ok(Json::Null),
     }
 }
 
-async fn call(opened: &Opened, transaction: &str, arguments: &[Json]) -> Result<Json, Error> {
-    let database = &opened.database;
-    let program = database.program();
+impl Talk {
+    async fn call(&self, transaction: &str, arguments: &[Json]) -> Result<Json, Refused> {
+        let values = arguments_of(&self.program, transaction, arguments).map_err(misuse)?;
+        match &self.side {
+            Side::Here(opened) => {
+                let called = opened.database.call(transaction, values, opened.session.clone());
+                let report = called.await.map_err(|error| refused(&error))?;
+                Ok(opened.database.result_json(transaction, &report))
+            }
+            Side::There(holder) => holder.call(&self.program, transaction, &values, None),
+        }
+    }
+
+    async fn read(&self, kind: &str, key: &Json, field: Option<&str>) -> Result<Json, Refused> {
+        let object = object_of(&self.program, kind, key, field).map_err(misuse)?;
+        let mut fields = match &self.side {
+            Side::Here(opened) => {
+                let shown = opened.database.show_fields(&object, &opened.session, SHOWN_MAX).await;
+                let (exists, fields) = shown.map_err(|error| refused(&error))?;
+                exists.then_some(fields)
+            }
+            Side::There(holder) => {
+                let key = match key {
+                    Json::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                match holder.show(kind, &key, SHOWN_MAX)? {
+                    Json::Object(fields) => Some(fields),
+                    _ => None,
+                }
+            }
+        };
+        let Some(field) = field else { return Ok(fields.map_or(Json::Null, Json::Object)) };
+        // As in a program, a field of an object that does not exist is its default.
+        let fields = fields.get_or_insert_with(|| absent_fields(&self.program, &object));
+        Ok(fields.remove(field).unwrap_or_default())
+    }
+}
+
+/// Returns the arguments of a call, or the mistake in them.
+fn arguments_of(
+    program: &Program,
+    transaction: &str,
+    arguments: &[Json],
+) -> Result<Vec<Value>, String> {
     let Some(plan) = program.plan(transaction) else {
         let known: Vec<&str> = program.plans.iter().map(|plan| &*plan.name).collect();
         let known = known.join(", ");
-        return Err(Error::Misuse(format!(
-            "no transaction is called {transaction:?}; there are {known}"
-        )));
+        return Err(format!("no transaction is called {transaction:?}; there are {known}"));
     };
     if plan.params.len() != arguments.len() {
-        return Err(Error::Misuse(format!(
+        return Err(format!(
             "{transaction} takes {} arguments, found {}",
             plan.params.len(),
             arguments.len()
-        )));
+        ));
     }
     let pairs = plan.params.iter().zip(arguments);
     let values = pairs.map(|((name, wanted), found)| {
         json::from_json(program.schema(), found, wanted)
-            .map_err(|error| Error::Misuse(format!("{name} of {transaction}: {error}")))
+            .map_err(|error| format!("{name} of {transaction}: {error}"))
     });
-    let values = values.collect::<Result<Vec<Value>, Error>>()?;
-    let report = database.call(transaction, values, opened.session.clone()).await?;
-    Ok(database.result_json(transaction, &report))
+    values.collect()
 }
 
-async fn read(opened: &Opened, kind: &str, key: &Json, field: Option<&str>) -> Result<Json, Error> {
-    let schema = opened.database.program().schema();
+/// Returns the object that is read, or the mistake in its kind, its key or the field.
+fn object_of(
+    program: &Program,
+    kind: &str,
+    key: &Json,
+    field: Option<&str>,
+) -> Result<Ref, String> {
+    let schema = program.schema();
     let Some(declared) = schema.objects.get(kind) else {
         let known: Vec<&str> = schema.objects.keys().map(|name| &**name).collect();
         let known = known.join(", ");
-        return Err(Error::Misuse(format!("no object is called {kind:?}; there are {known}")));
+        return Err(format!("no object is called {kind:?}; there are {known}"));
     };
     if let Some(field) = field
         && declared.field_index(field).is_none()
         && *declared.key_name != *field
     {
-        return Err(Error::Misuse(format!("{kind} has no field {field:?}")));
+        return Err(format!("{kind} has no field {field:?}"));
     }
     let object = json::from_json(schema, key, &Type::Ref(declared.name.clone()))
-        .map_err(|error| Error::Misuse(format!("the key of {kind}: {error}")))?;
-    let Value::Ref(object) = object else {
-        return Err(Error::Misuse(format!("{object} is no {kind}")));
-    };
-    let Some(field) = field else {
-        return opened.database.show(&object, &opened.session, SHOWN_MAX).await;
-    };
-    // As in a program, a field of an object that does not exist is its default.
-    let (_, mut fields) = opened.database.show_fields(&object, &opened.session, SHOWN_MAX).await?;
-    Ok(fields.remove(field).unwrap_or_default())
+        .map_err(|error| format!("the key of {kind}: {error}"))?;
+    match object {
+        Value::Ref(object) => Ok(object),
+        other => Err(format!("{other} is no {kind}")),
+    }
 }

@@ -130,7 +130,8 @@ pub fn failure(error: Error) -> Failure {
     Failure { message, exit: exit(&error) }
 }
 
-fn exit(error: &Error) -> Exit {
+/// Returns the exit code for an error of a call.
+pub fn exit(error: &Error) -> Exit {
     match error {
         // The transaction itself refused, and nothing was written.
         Error::Require { .. } | Error::Exists(_) | Error::Limit(_) | Error::Deadline { .. } => {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ConfigError;
 use crate::flaw::Planted;
 use crate::key::Key;
+use crate::pattern;
 use crate::timestamp::{DcId, PARTITIONS_MAX, PartitionId};
 use crate::vector::DCS_MAX;
 
@@ -71,9 +72,9 @@ pub struct Config {
     /// Writes are refused while the operations that are not folded, or the own transactions kept
     /// for other data centers, take more than this many bytes.
     pub log_bytes_max: usize,
-    /// Only strong transactions write keys whose names begin with one of these prefixes: a causal
-    /// write is refused. Over such keys strong transactions are strictly serializable. The list is
-    /// the same at all replicas.
+    /// Only strong transactions write keys whose names match one of these [patterns](crate::pattern):
+    /// a causal write is refused. Over such keys strong transactions are strictly serializable. The
+    /// list is the same at all replicas.
     pub strong_only: Vec<Vec<u8>>,
     /// The kind of certification; sessions must have the same setting.
     #[serde(default)]
@@ -136,7 +137,7 @@ impl Config {
 
     /// True if only strong transactions write this key.
     pub fn is_strong_only(&self, key: &Key) -> bool {
-        self.strong_only.iter().any(|prefix| key.name.starts_with(prefix))
+        self.strong_only.iter().any(|pattern| pattern::matches(pattern, &key.name))
     }
 
     /// Returns all data centers.

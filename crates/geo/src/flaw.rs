@@ -136,6 +136,8 @@ pub enum Flaw {
     SettledAboveHorizon,
     /// A removal of additions to an item is replicated without the additions that it takes away.
     RemovalUnmeasured,
+    /// A removal of elements of a list takes the first elements with their values.
+    PulledByValue,
 }
 
 /// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
@@ -194,7 +196,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 62] = [
+    pub const ALL: [Self; 63] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -257,6 +259,7 @@ impl Flaw {
         Self::HorizonOfOwnEntry,
         Self::SettledAboveHorizon,
         Self::RemovalUnmeasured,
+        Self::PulledByValue,
     ];
 
     /// Returns its name on a command line, for example `known-past-prepared`.

@@ -104,6 +104,7 @@ pub mod memory;
 pub mod message;
 mod oplog;
 mod outcomes;
+pub mod pattern;
 pub mod record;
 pub mod replica;
 pub mod session;

@@ -377,38 +377,73 @@ impl Database {
         for (field, data) in declared.fields.iter().zip(answers) {
             shown.insert(
                 field.name.to_string(),
-                self.field_json(declared, &field.name, data, limit),
+                field_json(self.program(), declared, &field.name, data, limit),
             );
         }
         Ok((exists, shown))
     }
+}
 
-    fn field_json(&self, declared: &ObjectType, name: &str, data: Data, limit: usize) -> Json {
-        let schema = self.program().schema();
-        let field = &declared.fields[declared.field_index(name).expect("the field was listed")];
-        match (&field.field_type, data) {
-            (FieldType::Register(value_type), Data::Register(value)) => {
-                json::to_json(schema, value.as_ref().unwrap_or(&field.default), value_type)
-            }
-            (FieldType::Counter, Data::Counter(sum)) => {
-                let objects = &self.program().checked.objects;
-                let kind = objects.iter().find(|known| known.declared.name == declared.name);
-                let kind = kind.expect("every object of the schema is one of the program");
-                let at = declared.field_index(name).expect("the field was listed");
-                json::int_to_json(kind.counted(at as u16, sum))
-            }
-            (FieldType::Set(inner) | FieldType::Log(inner), Data::Values(values)) => Json::Array(
-                values
-                    .iter()
-                    .take(limit)
-                    .map(|value| json::to_json(schema, value, inner))
-                    .collect(),
-            ),
-            (FieldType::Map(key, value), Data::Entries(entries)) => {
-                let shown = entries.len().min(limit);
-                json::entries_to_json(schema, &entries[..shown], key, value)
-            }
-            (_, other) => unreachable!("{other:?} is no answer to a read of {name}"),
+/// Returns the fields of an object that does not exist, as JSON: the key and the defaults.
+///
+/// # Panics
+///
+/// When the program has no such kind of object.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_model::{Ref, Value};
+///
+/// let text = "store s: causal; object O in s { key k: int; n: counter; tags: set<string>; }";
+/// let program = mingle::compile(text).unwrap();
+/// let fields = mingle::database::absent_fields(&program, &Ref::new("O", Value::Int(7)));
+/// assert_eq!(serde_json::Value::from(fields).to_string(), r#"{"k":7,"n":0,"tags":[]}"#);
+/// ```
+pub fn absent_fields(program: &Program, object: &Ref) -> Map<String, Json> {
+    let schema = program.schema();
+    let declared = schema.objects.get(object.kind()).expect("the object was found in the schema");
+    let key = json::to_json(schema, object.key(), &declared.key_type);
+    let mut fields = Map::from_iter([(declared.key_name.to_string(), key)]);
+    for field in &declared.fields {
+        let none = match &field.field_type {
+            FieldType::Register(_) => Data::Register(None),
+            FieldType::Counter => Data::Counter(0),
+            FieldType::Set(_) | FieldType::Log(_) => Data::Values(Vec::new()),
+            FieldType::Map(..) => Data::Entries(Vec::new()),
+        };
+        fields.insert(field.name.to_string(), field_json(program, declared, &field.name, none, 0));
+    }
+    fields
+}
+
+fn field_json(
+    program: &Program,
+    declared: &ObjectType,
+    name: &str,
+    data: Data,
+    limit: usize,
+) -> Json {
+    let schema = program.schema();
+    let field = &declared.fields[declared.field_index(name).expect("the field was listed")];
+    match (&field.field_type, data) {
+        (FieldType::Register(value_type), Data::Register(value)) => {
+            json::to_json(schema, value.as_ref().unwrap_or(&field.default), value_type)
         }
+        (FieldType::Counter, Data::Counter(sum)) => {
+            let objects = &program.checked.objects;
+            let kind = objects.iter().find(|known| known.declared.name == declared.name);
+            let kind = kind.expect("every object of the schema is one of the program");
+            let at = declared.field_index(name).expect("the field was listed");
+            json::int_to_json(kind.counted(at as u16, sum))
+        }
+        (FieldType::Set(inner) | FieldType::Log(inner), Data::Values(values)) => Json::Array(
+            values.iter().take(limit).map(|value| json::to_json(schema, value, inner)).collect(),
+        ),
+        (FieldType::Map(key, value), Data::Entries(entries)) => {
+            let shown = entries.len().min(limit);
+            json::entries_to_json(schema, &entries[..shown], key, value)
+        }
+        (_, other) => unreachable!("{other:?} is no answer to a read of {name}"),
     }
 }

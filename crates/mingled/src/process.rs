@@ -67,7 +67,7 @@ pub struct Settings {
     pub dc_count: u8,
     /// The number of partitions.
     pub partition_count: u16,
-    /// Only strong transactions write keys whose names begin with one of these prefixes.
+    /// Only strong transactions write keys whose names match one of these patterns.
     pub strong_only: Vec<Vec<u8>>,
     /// The conflicts between labels of strong transactions.
     pub conflicts: Conflicts,
@@ -121,10 +121,10 @@ impl Settings {
         };
         add(&[self.dc_count]);
         add(&self.partition_count.to_be_bytes());
-        let prefixes: BTreeSet<&Vec<u8>> = self.strong_only.iter().collect();
-        add(&(prefixes.len() as u64).to_be_bytes());
-        for prefix in prefixes {
-            add(prefix);
+        let patterns: BTreeSet<&Vec<u8>> = self.strong_only.iter().collect();
+        add(&(patterns.len() as u64).to_be_bytes());
+        for pattern in patterns {
+            add(pattern);
         }
         for (one, other) in self.conflicts.pairs() {
             add(one.as_bytes());

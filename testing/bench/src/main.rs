@@ -42,8 +42,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Message Groups with its stores mixed, against the same with everything linearizable.
+    /// A crash amid writes to two stores, with and without Mingle; then Message Groups with its stores mixed,
+    /// against the same with everything linearizable.
     Demo(demo::Options),
+    /// A shop of the demonstration, which is killed.
+    #[command(hide = true)]
+    Shop(demo::shop::Options),
     /// The interpreter against the same logic written by hand, on the in-memory engine.
     #[cfg(feature = "benchmarks")]
     Interpreter(interpreter::Options),
@@ -80,6 +84,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let result = match Arguments::parse().command {
         Command::Demo(options) => demo::run(&options),
+        Command::Shop(options) => demo::shop::run(&options),
         #[cfg(feature = "benchmarks")]
         Command::Interpreter(options) => interpreter::run(&options),
         #[cfg(feature = "benchmarks")]

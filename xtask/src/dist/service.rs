@@ -97,7 +97,7 @@ fn serves(dist: &Dist, program: &PathBuf) -> Outcome {
     command.args(["--listen", "127.0.0.1:0", "--dir"]).arg(folder.join("data"));
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(fault)?;
     let answered = answers(&mut child);
-    // By its id, so that it ends on whatever has happened.
+    // The server is stopped by its id, whether it answered or not.
     let stopped = match &answered {
         Ok(()) => wait(Command::new("kill").arg(child.id().to_string())),
         Err(_) => child.kill().map_err(fault),

@@ -9,7 +9,8 @@
 //! - A *fact* is an operation that says when the item expires: at a deadline, or never. `Set` and
 //!   `Delete` are facts if the last fact that their transaction sees is a deadline of a life that has
 //!   not ended by the highest entry of its snapshot; an `Expire` that comes before one of them in its
-//!   transaction is no fact. Facts are ordered by version. A fact with a deadline ends the item's life at the deadline, or right after
+//!   transaction is no fact. A `Set` or `Delete` with an operation id is always a fact. Facts are ordered
+//!   by version; of several runs of one operation, the lowest visible one is a fact. A fact with a deadline ends the item's life at the deadline, or right after
 //!   its own time if the deadline is not later, unless the next fact is older than that end.
 //! - An operation older than an end that the reader's time has reached counts no more.
 //! - Of the operations that stand and count, the one with the highest version determines the type

@@ -178,7 +178,7 @@ impl<'r> Operations<'r> {
             join
         });
         let joined = joined.collect();
-        let (takers, is_fact) = (takers(&entries, &is_void), facts(&entries));
+        let (takers, is_fact) = (takers(&entries, &is_void), facts(&entries, &is_void));
         Self { kind, entries, takers, is_void, runs, joined, is_fact }
     }
 
@@ -244,20 +244,27 @@ impl<'r> Operations<'r> {
         Shown { content, open, hollow }
     }
 
-    /// Does the same for an item of any type. Its operations have no ids.
+    /// Does the same for an item of any type.
     fn show_item(&self, is_visible: impl Fn(usize) -> bool, reader: &Reader<'_>) -> Content {
+        let mut ran: BTreeSet<&OpId> = BTreeSet::new();
         let mut seen: Vec<Seen<'_>> = Vec::new();
         for (index, entry) in
             self.entries.iter().enumerate().filter(|(index, _)| is_visible(*index))
         {
             if let Op::Item(op) = entry.op {
-                let is_taken = self.takers[index].iter().any(|taker| is_visible(*taker));
+                // The lowest visible run counts; of the others, only the time matters.
+                let is_repeat = entry.id.is_some_and(|id| !ran.insert(id));
+                let is_taken =
+                    is_repeat || self.takers[index].iter().any(|taker| is_visible(*taker));
                 let time_us = time_us(entry.commit.timestamp());
-                let is_fact = self.is_fact[index];
+                let is_fact = self.is_fact[index] && !is_repeat;
                 seen.push(Seen { op, name: entry.name(), time_us, is_taken, is_fact });
             }
         }
-        for Own { op, name, .. } in reader.own {
+        for Own { op, name, id } in reader.own {
+            if id.is_some_and(|id| !ran.insert(id)) {
+                continue;
+            }
             if let Op::Item(op) = op {
                 for earlier in &mut seen {
                     earlier.is_taken |= op.takes(earlier.op, &earlier.name);
@@ -286,16 +293,24 @@ impl<'r> Operations<'r> {
     }
 }
 
-/// Marks the operations that say when an item of any type expires.
-fn facts(entries: &[Entry<'_>]) -> Vec<bool> {
+/// Marks the operations that say when an item of any type expires. Those that are void say nothing.
+fn facts(entries: &[Entry<'_>], is_void: &[bool]) -> Vec<bool> {
     let mut facts: Vec<(usize, u64, Option<u64>)> = Vec::new();
     let mut is_fact = vec![false; entries.len()];
     for (index, entry) in entries.iter().enumerate() {
         let Op::Item(op) = entry.op else { continue };
-        is_fact[index] = if op.clears() {
+        is_fact[index] = if is_void[index] {
+            false
+        } else if op.clears() && entry.id.is_some() {
+            true
+        } else if op.clears() {
+            // Of several runs of an operation, its transaction sees the lowest.
+            let mut ran: BTreeSet<&OpId> = BTreeSet::new();
             let seen = facts.iter().filter(|(other, ..)| {
                 let other = &entries[*other];
-                other.transaction != entry.transaction && entry.observes(other)
+                other.transaction != entry.transaction
+                    && entry.observes(other)
+                    && other.id.is_none_or(|id| ran.insert(id))
             });
             let seen: Vec<_> =
                 seen.map(|(_, time_us, deadline_us)| (*time_us, *deadline_us)).collect();
@@ -372,7 +387,8 @@ fn takers(entries: &[Entry<'_>], is_void: &[bool]) -> Vec<Vec<usize>> {
             {
                 break;
             }
-            if taker.takes(entry)
+            // It may name another run of an element's push than the lowest.
+            if runs.iter().any(|run| taker.takes(&entries[*run]))
                 && runs.iter().any(|run| taker.observes(&entries[*run]))
                 && !takers.iter().any(|known| taker.observes(&entries[*known]))
             {

@@ -14,13 +14,13 @@ use mingle_server::Crash;
 
 use crate::exit::Failure;
 
-/// The variable of the environment from which a process takes what stays.
+/// The variable of the environment with the state that stays.
 const VARIABLE: &str = "MINGLE_DEV_AGAIN";
 
 /// The length of a key, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// What stays after a crash.
+/// The state that stays after a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Where the server listens.
@@ -32,7 +32,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns what the process before this one has left, if there was one.
+    /// Returns the state that the process before this one has left, if there was one.
     pub fn of_former() -> Result<Option<Self>, Failure> {
         let Ok(text) = std::env::var(VARIABLE) else { return Ok(None) };
         Self::parse(&text).map(Some).ok_or_else(|| {
@@ -66,7 +66,7 @@ impl Kept {
     }
 }
 
-/// Returns the crash of this process, after which it starts again with what is then kept. Only on Unix can a
+/// Returns the crash of this process, after which it starts again with the state that is then kept. Only on Unix can a
 /// process replace itself.
 #[cfg(unix)]
 pub fn crash(kept: &Arc<Mutex<Kept>>) -> Crash {
@@ -91,15 +91,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stays_is_read_as_it_was_written() {
+    fn the_state_is_read_as_it_was_written() {
         let key = std::array::from_fn(|index| index as u8 * 8);
         for address in ["127.0.0.1:8080", "[::1]:1"] {
             let kept = Kept { address: address.parse().expect("an address"), key, crashes: 3 };
             let text = kept.text();
             assert_eq!(Kept::parse(&text), Some(kept), "{text}");
-            for wrong in
-                ["", "127.0.0.1:8080", &text[1..], &format!("{text} 1"), &text.replace("08", "0é")]
-            {
+            for wrong in [
+                "",
+                "127.0.0.1:8080",
+                &text[..text.len() - 1],
+                &format!("{text} 1"),
+                &text.replace("08", "0é"),
+            ] {
                 assert_eq!(Kept::parse(wrong), None, "{wrong}");
             }
         }

@@ -16,6 +16,7 @@ use crate::message::{
 use crate::record::{Decided, Record};
 use crate::timestamp::{DcId, Now};
 use crate::tx::{Outcome, Transaction};
+use crate::types::item::ItemOp;
 use crate::types::{Mark, Op, OpId, Update};
 use crate::vector::Vector;
 
@@ -210,6 +211,13 @@ impl Replica {
         for index in 0..updates.len() {
             let (earlier, rest) = updates.split_at_mut(index);
             let update = &mut rest[0];
+            if self.makes(Flaw::PulledByValue)
+                && let Op::Item(ItemOp::Pull(elements)) = &mut update.op
+                && let Ok(state) = self.op_log.read(&update.key, snap_vec)
+                && let Some(item) = state.as_item()
+            {
+                *elements = item.alike(elements);
+            }
             if !update.op.measures() {
                 continue;
             }

@@ -12,7 +12,7 @@
 //! Ids are remembered through folding, until the floor of their origin has passed them. An id with
 //! several runs is also kept until all data centers have these runs and its value is removed.
 //!
-//! Departure: an amount added under an id counts at the origin of the lowest version. If two
+//! Departure: an amount added to a counter under an id counts at the origin of the lowest version. If two
 //! concurrent resets of a counter have each seen a different run of one addition, and neither has
 //! seen the other's run, both take it away. All replicas agree on the outcome (see
 //! [`Counter`](super::Counter)).
@@ -149,6 +149,22 @@ impl Ids {
     pub fn observed(&self, id: &OpId, cause: &Cause) -> bool {
         let met = self.0.get(id);
         met.is_some_and(|met| met.runs.iter().any(|run| cause.observes(run)))
+    }
+
+    /// Returns the version under which an operation counts that this run belongs to, if it is known.
+    pub fn counted(&self, run: Version) -> Option<Version> {
+        let has = |met: &&Met| met.runs.iter().any(|one| one.version == run);
+        self.0.values().find(has).and_then(Met::lowest)
+    }
+
+    /// Returns, for the operations that both of two items know and that count under different versions
+    /// there: those two versions.
+    pub fn differing(&self, other: &Self) -> Vec<(Version, Version)> {
+        let both = self
+            .0
+            .iter()
+            .filter_map(|(id, met)| Some((met.lowest()?, other.0.get(id).and_then(Met::lowest)?)));
+        both.filter(|(own, theirs)| own != theirs).collect()
     }
 
     /// True if no lower version than this one is known for the operation `id`.

@@ -16,6 +16,7 @@
 //! An operation may carry an [`OpId`]. Several data centers may run operations with the same id;
 //! only the run with the lowest version counts; see [`ids`].
 
+mod body;
 mod counter;
 pub(crate) mod dots;
 pub mod ids;

@@ -154,10 +154,8 @@ pub struct Update {
 }
 
 impl Update {
-    /// True if a client may send it: the operation fits the item, no replica has measured it, and an
-    /// operation on an item of [`Kind::Item`] has no id.
+    /// True if a client may send it: the operation fits the item, and no replica has measured it.
     pub fn is_sound(&self) -> bool {
-        let has_sound_id = self.id.is_none() || self.key.kind != Kind::Item;
-        self.op.fits(self.key.kind) && !self.op.is_measured() && has_sound_id
+        self.op.fits(self.key.kind) && !self.op.is_measured()
     }
 }

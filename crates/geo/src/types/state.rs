@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::body::Body;
 use super::ids::{Ids, Noted, Past};
 use super::{
     Cause, Counter, Kind, Log, Map, Mark, Op, OpId, Recent, Register, Set, counter, dots, item,
@@ -18,29 +19,6 @@ pub struct State {
     changes: u64,
     /// The same sum over operations that take away.
     removals: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Body {
-    Register(Register),
-    Counter(Counter),
-    Set(Set),
-    Map(Map),
-    Log(Log),
-    Item(Box<item::Item>),
-}
-
-impl Body {
-    /// Returns the operation ids of all values. Added amounts have no value of their own.
-    fn standing_ids(&self) -> Box<dyn Iterator<Item = &OpId> + '_> {
-        match self {
-            Self::Register(register) => Box::new(register.ids()),
-            Self::Counter(_) | Self::Item(_) => Box::new(std::iter::empty()),
-            Self::Set(set) => Box::new(set.ids()),
-            Self::Map(map) => Box::new(map.ids()),
-            Self::Log(log) => Box::new(log.ids()),
-        }
-    }
 }
 
 impl State {
@@ -65,8 +43,10 @@ impl State {
         if op.takes_away() {
             self.removals = self.removals.wrapping_add(digest);
         }
-        if let (Body::Item(item), Op::Item(op)) = (&mut self.body, op) {
-            return item.apply(cause, op);
+        if let Body::Item(item) = &mut self.body
+            && !item.note_time(cause.version)
+        {
+            return;
         }
         let noted = id.map_or(Noted::First, |id| self.ids.note(id, cause, op));
         if noted == Noted::Seen {
@@ -86,11 +66,9 @@ impl State {
     /// Applies an operation of a running transaction to the state at its snapshot. Sums are not
     /// measured yet: a removal takes away the whole sum.
     pub fn apply_own(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
-        if let (Body::Item(item), Op::Item(op)) = (&mut self.body, op) {
-            item.clear_own(op);
-        }
         if !id.is_some_and(|id| self.ids.observed(id, cause)) {
             match (&mut self.body, op) {
+                (Body::Item(item), Op::Item(op)) => item.clear_own(op),
                 (Body::Counter(counter), Op::Reset) => *counter = Counter::default(),
                 (Body::Map(map), Op::Delete(key)) => map.clear_count(key),
                 (Body::Map(map), Op::Empty) => map.clear_counts(),
@@ -124,6 +102,7 @@ impl State {
                 }
             }
             (Body::Log(log), Op::Clear) => log.displace_all(&seen),
+            (Body::Item(item), Op::Item(op)) => item.displace(&seen, op, id),
             _ => {}
         }
     }
@@ -138,6 +117,7 @@ impl State {
             (Body::Map(map), Op::Put(key, value)) => map.place(mark, id, key, value),
             (Body::Map(map), Op::Increment(key, amount)) => map.add(version, key, *amount),
             (Body::Log(log), Op::Append(value)) => log.place(mark, id, value),
+            (Body::Item(item), Op::Item(op)) => item.place(cause, op, id),
             _ => {}
         }
     }
@@ -154,6 +134,7 @@ impl State {
                 map.restamp_count(was, version, key, *amount);
             }
             (Body::Log(log), Op::Append(_)) => log.restamp(id, was, mark),
+            (Body::Item(item), Op::Item(op)) => item.restamp(cause, op, id, was),
             _ => {}
         }
     }
@@ -237,7 +218,7 @@ impl State {
             }
             (Body::Log(own), Body::Log(it)) => *own = own.joined(&past, it, &other_past),
             (Body::Item(own), Body::Item(it)) => {
-                **own = own.joined(at, it, other_at, is_further);
+                **own = own.joined(&past, it, &other_past, is_further);
             }
             // An item of another type is another item.
             _ => return,

@@ -108,11 +108,11 @@ fn op(kind: Kind) -> BoxedStrategy<Op> {
     }
 }
 
-fn kind(ids: bool) -> impl Strategy<Value = Kind> {
-    use Kind::{Counter, Item, Log, Map, Register, Set};
-    // Operations on items have no ids.
-    let kinds = [Register, Counter, Set, Map, Log, Item];
-    prop::sample::select(kinds[..kinds.len() - usize::from(ids)].to_vec())
+/// The types that the plain model has; items have [one of their own](super::item::tests).
+const MODELLED: [Kind; 5] = [Kind::Register, Kind::Counter, Kind::Set, Kind::Map, Kind::Log];
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![5 => prop::sample::select(MODELLED.to_vec()), 2 => Just(Kind::Item)]
 }
 
 /// Generates operations without ids; if `ids` is true, with ids, some of which repeat.
@@ -138,7 +138,7 @@ fn identified(kind: Kind, number: u32) -> Op {
         Kind::Map if number.is_multiple_of(2) => Op::Put(value, Value::Int(number.into())),
         Kind::Map => Op::Increment(value, i64::from(number) + 1),
         Kind::Log => Op::Append(value),
-        Kind::Item => unreachable!("operations on items have no ids"),
+        Kind::Item => Op::Item(super::item::tests::identified(number)),
     }
 }
 
@@ -159,7 +159,7 @@ fn play(kind: Kind, steps: &[Step]) -> Sites {
 }
 
 fn with_kind(ids: bool) -> impl Strategy<Value = (Kind, Vec<Step>)> {
-    kind(ids).prop_flat_map(move |kind| (Just(kind), steps(kind, ids)))
+    kind().prop_flat_map(move |kind| (Just(kind), steps(kind, ids)))
 }
 
 proptest! {
@@ -196,7 +196,8 @@ proptest! {
 
     #[test]
     fn one_site_alone_agrees_with_the_plain_model(
-        (kind, ops) in kind(true).prop_flat_map(|kind| (Just(kind), prop::collection::vec(op(kind), 0..30)))
+        (kind, ops) in prop::sample::select(MODELLED.to_vec())
+            .prop_flat_map(|kind| (Just(kind), prop::collection::vec(op(kind), 0..30)))
     ) {
         let mut sites = Sites::new(kind);
         let mut model = Model::default();
@@ -232,6 +233,8 @@ struct Model {
     map: BTreeMap<Value, Value>,
     counts: BTreeMap<Value, i128>,
     log: Vec<Value>,
+    /// All that an item shows, as text.
+    item: Option<String>,
 }
 
 impl Model {
@@ -283,6 +286,7 @@ impl Model {
             map: entries,
             counts,
             log: state.as_log().map(|log| log.iter().cloned().collect()).unwrap_or_default(),
+            item: state.as_item().map(|item| super::item::tests::shown(item.at(0))),
         }
     }
 }

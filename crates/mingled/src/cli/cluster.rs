@@ -92,8 +92,8 @@ impl Children {
         for declared in labels {
             command.arg(format!("--label={}", label::shown(declared)));
         }
-        for prefix in strong_only {
-            command.arg(format!("--strong-only={prefix}"));
+        for pattern in strong_only {
+            command.arg(format!("--strong-only={pattern}"));
         }
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(fault)?;
         self.0.push((dc, child));

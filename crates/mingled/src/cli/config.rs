@@ -303,21 +303,15 @@ fn peers(
     Ok(all.into_values().collect())
 }
 
-/// Returns the prefixes of patterns.
+/// Checks the patterns of `strong_only`.
 fn strong_only(file: &File<'_>, patterns: &[Text]) -> Result<Vec<String>, String> {
-    let prefix = |pattern: &Text| {
-        let found = pattern.get_ref();
-        let prefix = found.strip_suffix('*');
-        let prefix = prefix.filter(|prefix| !prefix.contains(['*', '?', '[', '\\']));
-        prefix.map(str::to_owned).ok_or_else(|| {
-            let found = found.escape_default();
-            let why = format!(
-                "strong_only has '{found}', expected the beginning of names and one *, such as 'lock:*'"
-            );
+    let checked = |pattern: &Text| {
+        super::pattern(pattern.get_ref()).map_err(|why| {
+            let why = format!("strong_only has '', {why}");
             file.error(pattern.span().start, why)
         })
     };
-    patterns.iter().map(prefix).collect()
+    patterns.iter().map(checked).collect()
 }
 
 fn labels(file: &File<'_>, table: BTreeMap<Text, Vec<String>>) -> Result<Vec<Declared>, String> {
@@ -369,7 +363,7 @@ pub fn summary(start: &Start) -> String {
     let Start { folder, listen, dc, cluster, partitions, durability, .. } = start;
     let peers: Vec<String> =
         start.peers.iter().enumerate().map(|(dc, address)| format!("d{dc} {address}")).collect();
-    let strong: Vec<String> = start.strong_only.iter().map(|prefix| format!("{prefix}*")).collect();
+    let strong = start.strong_only.clone();
     let labels: Vec<String> = start.labels.iter().map(super::label::shown).collect();
     let or_none = |list: Vec<String>, between: &str| {
         if list.is_empty() { "none".to_owned() } else { list.join(between) }

@@ -74,14 +74,22 @@ struct Single {
     shape: Shape,
 }
 
+/// Checks a pattern of names.
+fn pattern(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("expected a pattern of names, such as 'lock:*'".into());
+    }
+    Ok(text.to_owned())
+}
+
 /// The settings that all data centers share.
 #[derive(Clone, Debug, Args)]
 struct Shape {
     /// Number of partitions. It is fixed by the first start.
     #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     partitions: u16,
-    /// Writes of keys that begin with this text are strong; may be repeated.
-    #[arg(long, value_name = "PREFIX")]
+    /// Writes of keys that match this pattern, such as `lock:*`, are strong; may be repeated.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     strong_only: Vec<String>,
     /// Label of strong transactions, and the labels with which it conflicts on the same item, such as
     /// `withdraw=withdraw,audit`; may be repeated.

@@ -245,7 +245,7 @@ fn settings(start: &Start, found: &Found) -> (Settings, Vec<mingle_geo::certify:
         below.map(|(dc, address)| (DcId(dc as u8), *address)).collect();
     let count = start.peers.len().max(1) as u8;
     let (labels, conflicts) = conflicts(&start.labels);
-    let strong_only = start.strong_only.iter().map(|prefix| prefix.clone().into_bytes());
+    let strong_only = start.strong_only.iter().map(|pattern| pattern.clone().into_bytes());
     let settings = Settings {
         is_founding: found.is_founding,
         incarnation: found.incarnation,

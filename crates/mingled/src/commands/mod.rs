@@ -21,7 +21,6 @@
 
 mod expiry;
 mod fault;
-mod glob;
 mod hashes;
 mod keys;
 mod lists;
@@ -37,8 +36,8 @@ mod work;
 mod zsets;
 
 pub use fault::{Fault, Outcome};
-pub use glob::matches;
 pub use keys::type_word;
+pub use mingle_geo::pattern::matches;
 pub use number::parse_int;
 pub use pick::{Scan, position};
 pub use refused::refusal;

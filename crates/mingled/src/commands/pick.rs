@@ -3,7 +3,7 @@
 use mingle_model::random::{Random, mix};
 
 use super::number::int;
-use super::{Fault, glob};
+use super::{Fault, matches};
 use crate::resp::Bytes;
 
 /// The number of elements up to which one scan returns a whole collection.
@@ -72,7 +72,7 @@ impl Scan {
 
     /// True if a name matches the pattern.
     pub fn takes(&self, name: &[u8]) -> bool {
-        self.pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, name))
+        self.pattern.as_ref().is_none_or(|pattern| matches(pattern, name))
     }
 
     /// Returns the elements of the next step in a collection, and the next cursor.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use mingle_geo::pattern::matches;
 use mingle_geo::types::item::{Item, ItemOp};
 use mingle_geo::{Key, Kind, Op, Update};
 
@@ -41,9 +42,9 @@ fn updates(ops: Vec<(Bytes, ItemOp)>) -> Vec<Update> {
 impl Client {
     /// True if a request writes a key that only strong transactions write.
     pub fn is_upgraded(&self, command: &Command, names: &[Bytes]) -> bool {
-        let prefixes = &self.shared.settings.strong_only;
+        let patterns = &self.shared.settings.strong_only;
         command.writes()
-            && names.iter().any(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
+            && names.iter().any(|name| patterns.iter().any(|pattern| matches(pattern, name)))
     }
 
     /// Reads items in the running transaction, or in one that this call begins and ends.

@@ -80,7 +80,7 @@ pub struct Settings {
     pub dc_count: u8,
     /// The number of partitions.
     pub partition_count: u16,
-    /// Writes of keys with these prefixes are strong.
+    /// Writes of keys that match one of these patterns are strong.
     pub strong_only: Vec<Vec<u8>>,
     /// The cluster's number.
     pub cluster: u128,

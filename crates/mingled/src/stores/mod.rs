@@ -19,6 +19,7 @@ use std::io;
 use std::sync::Arc;
 
 use mingle_geo::DcId;
+use mingle_geo::pattern::may_match_from;
 use mingle_model::Name;
 use mingle_store::StoreSchema;
 use mingle_store_embedded::{GeoConfig, GeoStore, Hosted, OpenError};
@@ -116,11 +117,11 @@ impl Stores {
     /// Checks that causal transactions may write the items of a store.
     fn check_free(&self, store: &Name) -> Result<(), StoresError> {
         let own = Hosted::prefix(store);
-        let overlaps = |prefix: &&Vec<u8>| prefix.starts_with(&own) || own.starts_with(prefix);
-        let Some(prefix) = self.strong_only.iter().find(overlaps) else { return Ok(()) };
+        let overlaps = |pattern: &&Vec<u8>| may_match_from(pattern, &own);
+        let Some(pattern) = self.strong_only.iter().find(overlaps) else { return Ok(()) };
         Err(StoresError::Refused(format!(
-            "only strong transactions may write names that begin with '{}', and names of store {store} do",
-            prefix.escape_ascii()
+            "only strong transactions may write names that match '{}', and names of store {store} do",
+            pattern.escape_ascii()
         )))
     }
 }

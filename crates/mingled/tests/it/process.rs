@@ -24,7 +24,7 @@ fn settings(folder: &Path, dc: u8, dc_count: u8, is_founding: bool) -> Settings 
     Settings {
         is_founding,
         partition_count: 3,
-        strong_only: vec![b"strong-".to_vec()],
+        strong_only: vec![b"strong-*".to_vec()],
         segment_bytes: 64 << 10,
         ..Settings::new(folder.to_owned(), CLUSTER, DcId(dc), dc_count)
     }

@@ -1,4 +1,5 @@
-//! The demonstration: Message Groups at MixT's distances, mixed against all linearizable.
+//! The demonstration: what a crash amid writes to two stores leaves, and then Message Groups at MixT's
+//! distances, mixed against all linearizable.
 
 mod back;
 mod kill;
@@ -6,6 +7,7 @@ mod kill_page;
 mod load;
 mod page;
 mod reasons;
+pub mod shop;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ use crate::groups::{self, MIX, Size};
 use crate::measured::Measured;
 use crate::predict::{self, PAPER_RATIO};
 use load::Load;
+use shop::Left;
 
 /// The options of the demonstration.
 #[derive(Args, Clone, Debug)]
@@ -39,6 +42,9 @@ pub struct Options {
     /// Round trip to a causal store (MixT §8.1).
     #[arg(long, default_value = "1ms")]
     causal: Distance,
+    /// How often the process of each shop is killed that writes to two stores. 0 leaves this part out.
+    #[arg(long, default_value_t = 8)]
+    kills: u32,
     /// The path of the page.
     #[arg(long, default_value = "target/demo.html")]
     page: PathBuf,
@@ -90,6 +96,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if let Some(killed) = &options.kill {
         return kill::run(killed, options);
     }
+    let shops = if options.kills > 0 { Some(killed_shops(options)?) } else { None };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -100,7 +107,10 @@ pub fn run(options: &Options) -> Result<(), String> {
         Ok::<_, String>((mixed, linearizable))
     })?;
     report(&mixed, &linearizable, options)?;
-    write_page(&page::render(&mixed, &linearizable, options, PAPER_RATIO), options)?;
+    write_page(
+        &page::render(shops.as_ref(), &mixed, &linearizable, options, PAPER_RATIO),
+        options,
+    )?;
     println!("\nplots and phases: {}", options.page.display());
     let departure =
         (ratio(&mixed, &linearizable) / predicted_ratio(&mixed, &linearizable) - 1.0).abs() * 100.0;
@@ -109,6 +119,30 @@ pub fn run(options: &Options) -> Result<(), String> {
             "the ratio departs by {departure:.1} % from the predicted one, at most {limit} % is allowed"
         )),
         _ => Ok(()),
+    }
+}
+
+/// Runs the first part, and prints what the shops have left.
+fn killed_shops(options: &Options) -> Result<[Left; 2], String> {
+    println!(
+        "A shop writes each sale to two stores, `stock` (linearizable) and `feed` (causal), with two writes or with one\n\
+         transaction. Its process is killed {} times (kill -9), each time amid sales.\n",
+        options.kills
+    );
+    let shops = shop::compare(options.kills, options.seed)?;
+    let [two, one] = &shops;
+    println!("{:<28}{:>16}{:>20}", "", two.way.title(), one.way.title());
+    let row =
+        |name: &str, of: fn(&Left) -> String| println!("{name:<28}{:>16}{:>20}", of(two), of(one));
+    row("sales at `stock`", |left| left.sold.to_string());
+    row("sales at `feed`", |left| left.told.to_string());
+    row("at one of them alone", |left| left.halves().to_string());
+    println!("\nNow the speed: Message Groups, {} s a side.", options.side_seconds());
+    match one.halves() {
+        0 => Ok(shops),
+        halves => {
+            Err(format!("{halves} sales are at one store alone, although each was one transaction"))
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use mingle_lang::explain;
 
+use super::shop::{self, Left};
 use super::{Options, Side, predicted_ratio, ratio};
 use crate::groups::MIX;
 use crate::html::escape;
@@ -12,13 +13,23 @@ const MIXED: &str = "#0b7a75";
 const LINEARIZABLE: &str = "#c1440e";
 
 /// Renders the page as HTML.
-pub fn render(mixed: &Side, linearizable: &Side, options: &Options, paper: f64) -> String {
+pub fn render(
+    shops: Option<&[Left; 2]>,
+    mixed: &Side,
+    linearizable: &Side,
+    options: &Options,
+    paper: f64,
+) -> String {
     let (measured, predicted) = (ratio(mixed, linearizable), predicted_ratio(mixed, linearizable));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut page = String::from(HEAD);
     let mut push = |text: String| page.push_str(&text);
+    push("<h1>Mingle in a minute</h1>".into());
+    if let Some(shops) = shops {
+        push(killed(shops, options.kills));
+    }
     push(format!(
-        "<h1>Message Groups, mixed and all linearizable</h1>\
+        "<h2>Message Groups, mixed and all linearizable</h2>\
          <p class=lead>Mixed consistency carries <b>{measured:.2} times</b> as many transactions. \
          The round-trip counts alone predict {predicted:.2}; MixT (PLDI 2018, §8) reports {paper} on its own stores.</p>\
          <p>Measured on this machine ({cores} cores, {os}) with the embedded engine in memory: {clients} clients, \
@@ -33,15 +44,15 @@ pub fn render(mixed: &Side, linearizable: &Side, options: &Options, paper: f64) 
         near = options.causal,
         mix = MIX.map(|(name, share)| format!("{share} % {name}")).join(", "),
     ));
-    push("<h2>Throughput</h2>".into());
+    push("<h3>Throughput</h3>".into());
     push(bars(mixed, linearizable));
-    push("<h2>Mean latency, and what round trips predict</h2>".into());
+    push("<h3>Mean latency, and what round trips predict</h3>".into());
     push(table(mixed, linearizable));
-    push("<h2>Latency by transaction</h2><p>Share of calls (upwards) that took at most so long (to the right, logarithmic).</p><div class=grid>".into());
+    push("<h3>Latency by transaction</h3><p>Share of calls (upwards) that took at most so long (to the right, logarithmic).</p><div class=grid>".into());
     for (index, (name, _)) in MIX.iter().enumerate() {
         push(cdf(name, index, mixed, linearizable));
     }
-    push("</div><h2>Phases</h2><p>What <code>mingle explain</code> prints for each side.</p><div class=grid>".into());
+    push("</div><h3>Phases</h3><p>What <code>mingle explain</code> prints for each side.</p><div class=grid>".into());
     for (own, other) in mixed.phases.iter().zip(&linearizable.phases) {
         for (side, explained) in [(mixed, own), (linearizable, other)] {
             push(format!(
@@ -59,7 +70,7 @@ pub(super) const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=
 <title>Mingle: Message Groups</title><style>\
 body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fafaf7;margin:0}\
 main{max-width:70rem;margin:0 auto;padding:2rem 1rem}\
-h1{font-size:1.7rem;margin:0 0 .5rem}h2{font-size:1.2rem;margin:2rem 0 .5rem}\
+h1{font-size:1.7rem;margin:0 0 .5rem}h2{font-size:1.3rem;margin:2rem 0 .5rem}h3{font-size:1.1rem;margin:1.5rem 0 .5rem}\
 .lead{font-size:1.15rem}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(27rem,1fr));gap:1rem}\
 figure{margin:0;background:#fff;border:1px solid #ddd;border-radius:6px;padding:1rem;overflow:auto}\
 figcaption{font-weight:600;margin-bottom:.5rem}pre{font-size:.78rem;line-height:1.4;margin:0}\
@@ -67,6 +78,40 @@ table{border-collapse:collapse;background:#fff}td,th{border:1px solid #ddd;paddi
 td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:#333}\
 @media(max-width:30rem){.grid{grid-template-columns:1fr}}\
 </style></head><body><main>";
+
+/// A figure of what a shop has left.
+type Figure = fn(&Left) -> u64;
+
+/// Renders what the shops have left that were killed.
+fn killed(shops: &[Left; 2], kills: u32) -> String {
+    let [two, one] = shops;
+    let mut html = format!(
+        "<h2>A crash between two writes</h2>\
+         <p class=lead>With two writes, <b>{two}</b> sales are at one store alone; with one transaction, <b>{one}</b>.</p>\
+         <p>A shop writes each sale to a linearizable and to a causal store, on disk. Its process was killed {kills} times \
+         (<code>kill -9</code>), each time amid sales, and started again. With two writes nothing remembers a sale of which one \
+         half is written. A transaction keeps with its first write what is left to do, and the next process does it.</p>\
+         <table><tr><th></th>",
+        two = two.halves(),
+        one = one.halves(),
+    );
+    for left in shops {
+        write!(html, "<th>{}</th>", left.way.title()).expect("writing to a string cannot fail");
+    }
+    let rows: [(&str, Figure); 3] = [
+        ("sales at <code>stock</code>", |left| left.sold.unsigned_abs()),
+        ("sales at <code>feed</code>", |left| left.told.unsigned_abs()),
+        ("at one of them alone", Left::halves),
+    ];
+    for (name, of) in rows {
+        write!(html, "</tr><tr><td>{name}</td><td>{}</td><td>{}</td>", of(two), of(one))
+            .expect("writing to a string cannot fail");
+    }
+    let program = escape(shop::PROGRAM);
+    html + &format!(
+        "</tr></table><p>The shop; the one calls <code>take</code> and <code>tell</code>, the other <code>sell</code>:</p><pre>{program}</pre>"
+    )
+}
 
 fn bars(mixed: &Side, linearizable: &Side) -> String {
     let most = mixed.measured.throughput().max(linearizable.measured.throughput());

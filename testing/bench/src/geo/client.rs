@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mingle_geo::session::SessionOutput;
-use mingle_geo::{DcId, Event, Key, Kind, Now, Op, Session, SessionConfig, State, Update};
+use mingle_geo::{DcId, Event, Key, Kind, Now, Op, Session, SessionConfig, State, Update, Vector};
 use mingle_model::random::Random;
 use mingle_model::{Origin, Value};
 
@@ -101,6 +101,14 @@ impl Client {
         self.dc
     }
 
+    /// Returns the commit vector that an event acknowledges, if its transaction wrote.
+    pub fn acknowledged(&self, event: &Event) -> Option<Vector> {
+        match event {
+            Event::Committed { commit_vec, .. } if !self.targets.is_empty() => Some(*commit_vec),
+            _ => None,
+        }
+    }
+
     /// Returns the pause before the next transaction, in microseconds.
     pub fn pause_us(&mut self, plan: &Plan) -> u64 {
         let think_us = match self.role {
@@ -142,6 +150,7 @@ impl Client {
     /// Continues after an event of a call; true if the transaction is over.
     pub fn on_event(
         &mut self,
+        plan: &Plan,
         now: Now,
         event: Event,
         clock_ns: impl Fn() -> u64,
@@ -153,7 +162,7 @@ impl Client {
                 self.look(&states, clock_ns);
                 for key in &self.targets {
                     let op = match self.role {
-                        Role::Load => Op::Write(self.value.clone()),
+                        Role::Load => plan.write(self.value.clone()),
                         _ => Op::Write(Value::Int(self.number as i64 + 1)),
                     };
                     let update = Update { key: key.clone(), op, id: None };

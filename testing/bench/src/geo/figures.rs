@@ -4,7 +4,7 @@ use super::Options;
 use super::catch_up::Return;
 use super::client::KEYS_READ;
 use super::estimate::Estimate;
-use super::measure::{Load, Outcome, Side, Visibility};
+use super::measure::{Load, Model, Outcome, Side, Visibility};
 use super::plan::Plan;
 
 /// One figure.
@@ -43,6 +43,8 @@ struct Bars {
     waited_percent: f64,
     /// The cost of uniformity, in percent of throughput.
     uniform_percent: f64,
+    /// The processor time with items or floors, by that without.
+    model_ratio: f64,
     /// The fraction of their throughput that the others keep while a data center catches up.
     kept: f64,
     /// Processor time with nothing to do, in percent of a core.
@@ -57,6 +59,7 @@ impl Bars {
                 cpu_us: 100.0,
                 waited_percent: 5.0,
                 uniform_percent: 90.0,
+                model_ratio: 4.0,
                 kept: 0.05,
                 idle_percent: 20.0,
             };
@@ -66,6 +69,7 @@ impl Bars {
             cpu_us: 20.0,
             waited_percent: 1.0,
             uniform_percent: 5.0,
+            model_ratio: 1.05,
             kept: 0.9,
             idle_percent: 1.0,
         }
@@ -97,6 +101,15 @@ pub fn figures(outcome: &Outcome, options: &Options) -> Vec<Figure> {
         ));
         uniformity(outcome, &bars, &mut figures);
         wire(uniform, &options.plan(0), &mut figures);
+    }
+    for (model, ratio) in Model::ALL.into_iter().zip(&outcome.models).skip(1) {
+        let upper = ratio.interval().1;
+        figures.push(Figure::barred(
+            format!("processor time with {}, by that without; 95 % upper bound", model.title()),
+            format!("{}; {upper:.2}", ratio.shown(|value| format!("{value:.2}"))),
+            format!("at most {}", bars.model_ratio),
+            upper <= bars.model_ratio,
+        ));
     }
     for visibility in &outcome.visibility {
         seen(visibility, &mut figures);
@@ -204,7 +217,7 @@ fn wire(load: &Load, plan: &Plan, figures: &mut Vec<Figure>) {
 
 /// Returns the mean size of a key and a value in bytes.
 fn payload(plan: &Plan) -> f64 {
-    let names = (0..plan.keys).map(|index| Plan::key(index).name.len());
+    let names = (0..plan.keys).map(|index| plan.key(index).name.len());
     names.sum::<usize>() as f64 / plan.keys.max(1) as f64 + plan.value_bytes as f64
 }
 

@@ -46,6 +46,37 @@ impl Side {
     }
 }
 
+/// The sides that show the cost of floors and of items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Registers, and sessions that know nothing of each other.
+    Before,
+    /// Registers, and sessions above the floor of their data center.
+    Floors,
+    /// Items of any type, and no floors.
+    Items,
+    /// Items of any type, and floors.
+    Both,
+}
+
+impl Model {
+    pub const ALL: [Self; 4] = [Self::Before, Self::Floors, Self::Items, Self::Both];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Before => "registers without floors",
+            Self::Floors => "floors",
+            Self::Items => "items",
+            Self::Both => "items and floors",
+        }
+    }
+
+    fn plan(self, plan: Plan) -> Plan {
+        let has_items = matches!(self, Self::Items | Self::Both);
+        Plan { has_items, has_floors: matches!(self, Self::Floors | Self::Both), ..plan }
+    }
+}
+
 /// The results of one side, by round.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
@@ -79,6 +110,9 @@ pub struct Outcome {
     /// The ratios of throughput and of processor time per transaction, with uniformity to without.
     pub uniform_throughput: Estimate,
     pub uniform_cpu: Estimate,
+    /// The ratios of processor time per transaction, of each [`Model`] to the first; empty if this part
+    /// was not requested.
+    pub models: Vec<Estimate>,
     pub visibility: Vec<Visibility>,
     pub returns: Vec<Return>,
     /// Idle processor time, in percent of a core.
@@ -95,6 +129,7 @@ pub fn measure(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::default();
     let blocks = |part, count: usize| if options.runs(part) { count } else { 0 };
     let each = blocks(Part::Throughput, 2 * Side::ALL.len())
+        + blocks(Part::Items, 2 * Model::ALL.len())
         + blocks(Part::Visibility, 2)
         + blocks(Part::CatchUp, 1)
         + blocks(Part::Idle, 1);
@@ -105,6 +140,9 @@ pub fn measure(options: &Options) -> Result<Outcome, String> {
         let plan = options.plan(round);
         if options.runs(Part::Throughput) {
             throughput(options, &plan, &mut outcome, &progress)?;
+        }
+        if options.runs(Part::Items) {
+            models(options, &plan, &mut outcome, &progress)?;
         }
         if options.runs(Part::Visibility) {
             visibility(options, &plan, &mut outcome, &progress)?;
@@ -156,6 +194,34 @@ fn throughput(
     let [uniform, stable, ..] = &sums;
     outcome.uniform_throughput.push(uniform.throughput() / stable.throughput());
     outcome.uniform_cpu.push(uniform.cpu_us() / stable.cpu_us());
+    Ok(())
+}
+
+/// Runs a round under full load that compares the data models: all forwards, then backwards.
+fn models(
+    options: &Options,
+    plan: &Plan,
+    outcome: &mut Outcome,
+    progress: &ProgressBar,
+) -> Result<(), String> {
+    outcome.models.resize(Model::ALL.len(), Estimate::default());
+    let mut sums = [Reading::default(); Model::ALL.len()];
+    for model in Model::ALL.into_iter().chain(Model::ALL.into_iter().rev()) {
+        progress.set_message(model.title());
+        let site = Site::start(&model.plan(plan.clone()))?;
+        site.let_all_clients();
+        std::thread::sleep(options.warm_up_time());
+        let reading = site.count(options.time());
+        site.end()?;
+        if reading.failed + reading.alarms > 0 {
+            return Err(format!("{}: a transaction failed: {reading:?}", model.title()));
+        }
+        sums[model as usize] = sums[model as usize].and(&reading);
+        progress.inc(1);
+    }
+    for (ratio, sum) in outcome.models.iter_mut().zip(&sums) {
+        ratio.push(sum.cpu_us() / sums[0].cpu_us());
+    }
     Ok(())
 }
 

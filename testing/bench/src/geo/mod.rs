@@ -69,7 +69,7 @@ pub struct Options {
     /// Keys, each with a value of 64 bytes.
     #[arg(long, default_value_t = 100_000)]
     keys: usize,
-    /// Measure only one part: `throughput`, `visibility`, `catch-up` or `idle`.
+    /// Measure only one part: `throughput`, `items`, `visibility`, `catch-up` or `idle`.
     #[arg(long)]
     only: Option<Part>,
     /// The path of the page.
@@ -91,6 +91,8 @@ pub struct Options {
 enum Part {
     /// Throughput, waits, bytes, and the cost of uniformity.
     Throughput,
+    /// The cost of items, and of floors for the sessions of a data center.
+    Items,
     /// The delay until other data centers see a write.
     Visibility,
     /// The return of a data center that was away.

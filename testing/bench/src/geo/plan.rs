@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_geo::types::item::ItemOp;
 use mingle_geo::{
     Cause, Config, DcId, Key, Kind, Op, PartitionId, State, Timestamp, Vector, Version,
 };
@@ -69,6 +70,10 @@ pub struct Plan {
     pub probes: usize,
     /// True if remote transactions become visible once uniform; otherwise once stable.
     pub is_uniform: bool,
+    /// True if keys are items of any type; otherwise they are registers.
+    pub has_items: bool,
+    /// True if the sessions of a data center begin above what any of them has acknowledged.
+    pub has_floors: bool,
     pub disk: Disk,
     pub distance: Distance,
     /// The bytes kept of each origin for data centers that lag; `None` for the default.
@@ -94,6 +99,8 @@ impl Default for Plan {
             writes: 1,
             probes: 0,
             is_uniform: true,
+            has_items: false,
+            has_floors: false,
             disk: Disk::Memory,
             distance: Distance::None,
             forward_bytes_max: None,
@@ -124,9 +131,18 @@ impl Plan {
         usize::from(partition) % self.threads
     }
 
+    fn kind(&self) -> Kind {
+        if self.has_items { Kind::Item } else { Kind::Register }
+    }
+
     /// Returns the key of this number.
-    pub fn key(index: usize) -> Key {
-        Key::new(Kind::Register, format!("key:{index}"))
+    pub fn key(&self, index: usize) -> Key {
+        Key::new(self.kind(), format!("key:{index}"))
+    }
+
+    /// Returns the operation that writes a value.
+    pub fn write(&self, value: Value) -> Op {
+        if self.has_items { Op::Item(ItemOp::Set(value)) } else { Op::Write(value) }
     }
 
     /// Returns for each partition the initial states of these keys.
@@ -136,8 +152,8 @@ impl Plan {
         let cause = Cause { version, seen: Vector::ZERO };
         for key in keys {
             let value = Value::Bytes(vec![0; self.value_bytes].into());
-            let mut state = State::new(Kind::Register);
-            state.apply(&cause, &Op::Write(value), None);
+            let mut state = State::new(self.kind());
+            state.apply(&cause, &self.write(value), None);
             let of = &mut filling[usize::from(key.partition(self.partitions).0)];
             of.push((key.clone(), Arc::new(state)));
         }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use mingle_geo::session::Floor;
 use mingle_geo::{Address, Envelope, Key, State};
 
 use super::client::Probe;
@@ -34,6 +35,8 @@ pub struct Shared {
     /// The time until which each data center's replicas tick as if all had work, in µs.
     pub busy_until_us: Vec<AtomicU64>,
     pub inboxes: Vec<Mutex<Parcel>>,
+    /// The acknowledged writes of each data center.
+    pub floors: Vec<Mutex<Floor>>,
     pub threads: OnceLock<Arc<Vec<Thread>>>,
     pub counts: Vec<Counts>,
     /// The log of each data center.
@@ -42,6 +45,13 @@ pub struct Shared {
     pub keys: Arc<Vec<Key>>,
     /// The initial contents of all replicas, by partition.
     pub filling: Vec<Vec<(Key, Arc<State>)>>,
+}
+
+impl Shared {
+    /// Returns what a data center has acknowledged.
+    pub fn floor(&self, dc: usize) -> MutexGuard<'_, Floor> {
+        self.floors[dc].lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The counts of a thread so far; only that thread writes them.
@@ -189,7 +199,7 @@ pub fn histogram() -> Histogram<u64> {
 impl Site {
     /// Starts the data centers; clients start on request.
     pub fn start(plan: &Plan) -> Result<Self, String> {
-        let keys: Vec<Key> = (0..plan.keys).map(Plan::key).collect();
+        let keys: Vec<Key> = (0..plan.keys).map(|index| plan.key(index)).collect();
         let dcs = usize::from(plan.dcs);
         let flags = |is: bool| (0..dcs).map(|_| AtomicBool::new(is)).collect();
         let shared = Arc::new(Shared {
@@ -202,6 +212,7 @@ impl Site {
             has_clients: flags(false),
             busy_until_us: (0..dcs).map(|_| AtomicU64::new(0)).collect(),
             inboxes: (0..plan.threads).map(|_| Mutex::default()).collect(),
+            floors: (0..dcs).map(|_| Mutex::default()).collect(),
             threads: OnceLock::new(),
             counts: (0..plan.threads).map(|_| Counts::default()).collect(),
             logs: (0..dcs).map(|_| Arc::new(Log::new(plan.threads))).collect(),

@@ -28,6 +28,7 @@ fn replicas_agree_in_the_end() {
     check(&small());
     check(&Plan { disk: Disk::File, threads: 1, ..small() });
     check(&Plan { is_uniform: false, threads: 3, ..small() });
+    check(&Plan { has_items: true, has_floors: true, ..small() });
 }
 
 #[test]

@@ -14,8 +14,9 @@ use mingle_geo::{DcId, Key, State, Timestamp, Update, Version};
 use mingle_model::random::Random;
 use mingle_model::{Origin, TransactionId, Value};
 
+use super::node::EPOCH_US;
 use super::script::Step;
-use super::setup::within;
+use super::setup::{Setup, within};
 use super::world::World;
 
 /// The origin of a name that holds a version of the first data center; those of the others follow
@@ -60,6 +61,32 @@ pub(super) fn draw(random: &mut Random, key: Key, number: i64) -> Vec<Step> {
         }
     };
     write(mingle_geo::Op::Item(op))
+}
+
+/// Returns the operation of an id on an item; every client that runs it gets the same one.
+pub(super) fn helped(setup: &Setup, task: u64, position: u32, drawn: &mut Random) -> item::ItemOp {
+    let number = Value::Int(task as i64 * 100 + i64::from(position));
+    let small = Value::Int(drawn.below(3) as i64);
+    let amount = 1 + drawn.below(9) as i64;
+    let field = item::Place::Field(small.clone());
+    let side = *drawn.pick(&[item::Side::Left, item::Side::Right]);
+    // Three acts of a client belong to a task, so this is about the time at which they run.
+    let about_us = EPOCH_US + task * 3 * (setup.think_us.0 + setup.think_us.1) / 2;
+    let deadline_us = about_us + within(drawn, (0, 400_000));
+    match drawn.below(18) {
+        0 => item::ItemOp::Set(number),
+        1 => item::ItemOp::Delete,
+        2 => item::ItemOp::Put(item::Place::Value, number),
+        3 => item::ItemOp::Put(field, number),
+        4..=7 => item::ItemOp::Add(item::Place::Value, amount),
+        8 => item::ItemOp::Add(field, amount),
+        9 => item::ItemOp::Drop(field),
+        10 | 11 => item::ItemOp::Insert(small),
+        12 => item::ItemOp::Remove(small),
+        13..=15 => item::ItemOp::Push(side, number),
+        16 => item::ItemOp::Expire(None),
+        _ => item::ItemOp::Expire(Some(deadline_us)),
+    }
 }
 
 impl World<'_> {

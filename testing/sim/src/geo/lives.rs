@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_checker::geo::{Commit, Item, ItemOp, Op, Place, Run, Vector};
+use mingle_checker::geo::{Commit, Item, ItemOp, Op, OpId, Place, Run, Vector};
 use mingle_geo::Timestamp;
 
 /// A committed operation on an item.
 struct Done<'r> {
     commit: Commit,
     op: &'r ItemOp,
+    id: Option<OpId>,
 }
 
 impl Done<'_> {
@@ -76,9 +77,9 @@ pub(super) fn counts(run: &Run, forgotten: &BTreeSet<Item>) -> BTreeMap<String, 
             Look { snapshot, now_us }
         }));
         let Some(commit) = transaction.commit else { continue };
-        for (item, op, _) in transaction.updates() {
+        for (item, op, id) in transaction.updates() {
             if let Op::Item(op) = op {
-                done.entry(item).or_default().push(Done { commit, op });
+                done.entry(item).or_default().push(Done { commit, op, id: id.copied() });
             }
         }
     }
@@ -90,8 +91,10 @@ pub(super) fn counts(run: &Run, forgotten: &BTreeSet<Item>) -> BTreeMap<String, 
         "item: late fact about a deadline",
         "item: removal beside the end of a life",
         "item: forgotten in the end",
+        "item: written by strong transactions only",
+        "item: operation run beside another run of its id",
     ];
-    let mut counts = [0; 7];
+    let mut counts = [0; 9];
     for (item, all) in &mut done {
         all.sort_by_key(|one| one.commit.version());
         let found = [
@@ -102,6 +105,8 @@ pub(super) fn counts(run: &Run, forgotten: &BTreeSet<Item>) -> BTreeMap<String, 
             late(all, &looks),
             across(all),
             usize::from(forgotten.contains(item)),
+            if run.system.strong_only.contains(item) { all.len() } else { 0 },
+            pairs(all, |one, other| one.id.is_some() && one.id == other.id),
         ];
         counts.iter_mut().zip(found).for_each(|(count, found)| *count += found as u64);
     }

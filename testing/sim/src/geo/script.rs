@@ -271,7 +271,10 @@ impl Writer<'_> {
         let mut drawn = Random::new(mix(seed ^ 0x0add_1e55 ^ task));
         for position in 0..=drawn.below(3) as u32 {
             let key = drawn.pick(helped).clone();
-            let op = helped_op(key.kind, task, position, &mut drawn);
+            let op = match key.kind {
+                Kind::Item => Op::Item(items::helped(self.setup, task, position, &mut drawn)),
+                kind => helped_op(kind, task, position, &mut drawn),
+            };
             let transaction = TransactionId { origin: HELPED, sequence: task };
             let id = Some(OpId { transaction, phase: 1, position });
             steps.push(Step::Write(Update { key, op, id }));
@@ -299,6 +302,6 @@ fn helped_op(kind: Kind, task: u64, position: u32, drawn: &mut Random) -> Op {
         (Kind::Map, 0..=2) => Op::Put(small, number),
         (Kind::Map, _) => Op::Increment(small, amount),
         (Kind::Log, _) => Op::Append(number),
-        (Kind::Item, _) => unreachable!("operations on items have no ids"),
+        (Kind::Item, _) => unreachable!("see items::helped"),
     }
 }

@@ -206,6 +206,10 @@ impl Setup {
         if random.one_in(2) {
             self.config.strong_only.push(self.keys[0].name.to_vec());
         }
+        if self.focus == Focus::Helpers {
+            // One item of any type, in a pattern that is more than a beginning.
+            self.config.strong_only.push(b"plain-[i]*-0".to_vec());
+        }
         self
     }
 
@@ -360,5 +364,8 @@ fn draw_keys(random: &mut Random, focus: Focus, partitions: u16) -> (Vec<Key>, u
     let plain_keys = keys.len();
     let helped = if is_helped { 1 + random.below(3) } else { random.below(2) };
     keys.extend(KINDS.iter().flat_map(|kind| named(*kind, "helped", helped)));
+    if is_helped {
+        keys.extend(named(Kind::Item, "helped", helped));
+    }
     (keys, plain_keys)
 }

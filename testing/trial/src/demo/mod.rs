@@ -51,7 +51,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub fn run(options: &Options) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
     let delay = format!("{}ms", options.one_way_ms);
-    let more = ["--delay", &delay, "--strong-only", "strong:"];
+    let more = ["--delay", &delay, "--strong-only", "strong:*"];
     let mut story = Story::begin();
     let mut cluster = Cluster::start(&options.mingled, folder.path(), CENTERS, &more)?;
     let told = play(options, &mut cluster, &mut story);

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use mingle_checker::geo::{
-    Action, Call, Commit, Content, Element, Item, ItemKind, ItemOp, Op, Outcome, Place, Promise,
-    Run, STRONG, Session, Side, Strong, System, Transaction, Vector, What, check_some,
+    Action, Call, Commit, Content, Element, Item, ItemKind, ItemOp, Op, OpId, Outcome, Place,
+    Promise, Run, STRONG, Session, Side, Strong, System, Transaction, Vector, What, check_some,
 };
 use mingle_geo::types::Recent;
 use mingle_geo::{Cause, DcId, Kind, State, Timestamp, Version};
@@ -26,6 +26,8 @@ const COLUMNS: [u8; 4] = [0, 1, 2, STRONG];
 struct Sent {
     commit: Commit,
     ops: Vec<mingle_geo::Op>,
+    /// The id of its only operation, if it has one.
+    id: Option<mingle_geo::OpId>,
 }
 
 impl Sent {
@@ -37,7 +39,8 @@ impl Sent {
     fn apply(&self, state: &mut State) {
         let seen = translate::vector(&self.commit.snap_vec);
         for (index, op) in self.ops.iter().enumerate() {
-            state.apply(&Cause { version: self.version(index), seen }, op, None);
+            let cause = Cause { version: self.version(index), seen };
+            state.apply(&cause, op, self.id.as_ref());
         }
     }
 }
@@ -84,7 +87,7 @@ impl Site {
             sent.ops.iter().enumerate().map(|(index, op)| Recent {
                 version: sent.version(index),
                 op,
-                id: None,
+                id: sent.id.as_ref(),
                 is_held: snapshot.covers(&sent.commit.commit_vec),
             })
         });
@@ -104,6 +107,8 @@ struct World {
     names: BTreeMap<(u64, u8), TransactionId>,
     strong_at: u64,
     fresh: i64,
+    /// The operations that have ids.
+    named: BTreeMap<u32, ItemOp>,
     /// The weight of folds and joins; a transaction has 4.
     folds: usize,
     run: Run,
@@ -127,6 +132,7 @@ impl World {
             names: BTreeMap::new(),
             strong_at: 0,
             fresh: 0,
+            named: BTreeMap::new(),
             folds: 1 + (seed % 8) as usize,
             run: Run { system, ..Run::default() },
         }
@@ -214,12 +220,19 @@ impl World {
         let id = self.next_id();
         let mut state = self.sites[usize::from(dc)].state(&snapshot);
         let (mut ops, mut actions): (Vec<mingle_geo::Op>, Vec<Action>) = (Vec::new(), Vec::new());
-        for index in 0..=self.random.below(3) {
-            let (op, geo) = self.op(&state, snapshot.get(dc), id);
+        let number = self.random.one_in(4).then(|| self.random.below(10) as u32);
+        let op_id = number.map(op_id);
+        let count = if number.is_some() { 1 } else { 1 + self.random.below(3) };
+        for index in 0..count {
+            let (op, geo) = match number {
+                Some(number) => self.named_op(number),
+                None => self.op(&state, snapshot.get(dc), id),
+            };
             let version =
                 Version { timestamp: Timestamp(u64::MAX), origin: DcId(dc), index: index as u32 };
             let cause = Cause { version, seen: translate::vector(&snapshot) };
-            state.apply_own(&cause, &geo, None);
+            let geo_id = op_id.as_ref().map(translate::id);
+            state.apply_own(&cause, &geo, geo_id.as_ref());
             let geo = without_own(geo, &mut ops);
             let measured = self.sites[usize::from(dc)].measured(&geo, &snapshot);
             for earlier in &mut ops {
@@ -228,7 +241,7 @@ impl World {
                 }
             }
             ops.push(measured);
-            actions.push(Action::Update { item: ITEM, op: Op::Item(op), id: None });
+            actions.push(Action::Update { item: ITEM, op: Op::Item(op), id: op_id });
             let found = self.found(&state, snapshot.get(dc), Some(id));
             actions.push(Action::Read { item: ITEM, found });
         }
@@ -240,7 +253,7 @@ impl World {
         let timestamp = least.max(self.now_us << 12);
         let commit_vec = snapshot.with(origin, timestamp);
         let commit = Commit { origin, snap_vec: snapshot, commit_vec };
-        let sent = Sent { commit, ops };
+        let sent = Sent { commit, ops, id: op_id.as_ref().map(translate::id) };
         self.names.insert((timestamp, origin), id);
         self.sent.get_mut(&origin).expect("a column").push(sent.clone());
         if is_strong {
@@ -253,6 +266,17 @@ impl World {
         self.record(dc, snapshot, actions, Some(commit));
     }
 
+    /// Returns the operation of an id, the same each time.
+    fn named_op(&mut self, number: u32) -> (ItemOp, mingle_geo::Op) {
+        if !self.named.contains_key(&number) {
+            let op = self.plain_op();
+            self.named.insert(number, op);
+        }
+        let op = self.named[&number].clone();
+        let geo = translate::item_op(&op, |_| unreachable!("it pulls nothing"));
+        (op, geo)
+    }
+
     /// Draws an operation on an item that its transaction sees in this state.
     fn op(
         &mut self,
@@ -260,6 +284,16 @@ impl World {
         own_entry: u64,
         own: TransactionId,
     ) -> (ItemOp, mingle_geo::Op) {
+        if self.random.one_in(8) {
+            return self.pull(state, own_entry, own);
+        }
+        let op = self.plain_op();
+        let geo = translate::item_op(&op, |_| unreachable!("it pulls nothing"));
+        (op, geo)
+    }
+
+    /// Draws an operation that removes no elements.
+    fn plain_op(&mut self) -> ItemOp {
         self.fresh += 1;
         let key = Value::Int(self.random.below(2) as i64);
         let place = match self.random.below(5) {
@@ -270,7 +304,7 @@ impl World {
         let value = if self.random.one_in(8) { "x".into() } else { Value::Int(self.fresh) };
         let around = self.around();
         let side = *self.random.pick(&[Side::Left, Side::Right]);
-        let op = match self.random.below(16) {
+        match self.random.below(14) {
             0 => ItemOp::Set(value),
             1 => ItemOp::Delete,
             2 | 3 => ItemOp::Put(place, value),
@@ -279,12 +313,9 @@ impl World {
             8 => ItemOp::Insert(key),
             9 => ItemOp::Remove(key),
             10 => ItemOp::Push(side, Value::Int(self.random.below(2) as i64)),
-            11 | 12 => return self.pull(state, own_entry, own),
-            13 => ItemOp::Expire(None),
+            11 => ItemOp::Expire(None),
             _ => ItemOp::Expire(Some(around)),
-        };
-        let geo = translate::item_op(&op, |_| unreachable!("it pulls nothing"));
-        (op, geo)
+        }
     }
 
     /// Removes some of the elements that are in the list.
@@ -382,6 +413,11 @@ fn without_own(mut op: mingle_geo::Op, ops: &mut [mingle_geo::Op]) -> mingle_geo
         });
     }
     op
+}
+
+fn op_id(number: u32) -> OpId {
+    let transaction = TransactionId { origin: Origin(u128::MAX), sequence: 1 };
+    OpId { transaction, phase: 0, position: number }
 }
 
 /// Runs a random history of some steps, and returns the problems.

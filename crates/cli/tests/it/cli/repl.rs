@@ -1,15 +1,15 @@
 //! `mingle repl`, from a pipe.
 
+use std::io::{BufRead, BufReader, Write};
+
 use serde_json::{Value, json};
 
+use super::new::Background;
 use super::{folder, mingle, mingle_with};
 
 const GROUPS: &str = include_str!("../../../../../examples/message_groups.mingle");
 
-#[test]
-fn one_result_a_line_and_errors_do_not_end_it() {
-    let folder = folder(&[("groups.mingle", GROUPS)]);
-    let typed = r#"
+const TYPED: &str = r#"
         create_user("ana")
         // nothing to answer
         join_group("ana", "rust")
@@ -24,10 +24,15 @@ fn one_result_a_line_and_errors_do_not_end_it() {
         set_closed("rust", true)
         add_post("rust", "more")
         check_inbox("ana");
+        User["bo"].unread
         exit
         check_inbox("ana")
     "#;
-    let run = mingle_with(folder.path(), &["repl", "groups.mingle"], typed);
+
+#[test]
+fn one_result_a_line_and_errors_do_not_end_it() {
+    let folder = folder(&[("groups.mingle", GROUPS)]);
+    let run = mingle_with(folder.path(), &["repl", "groups.mingle"], TYPED);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     let answers: Vec<Value> = run
         .stdout
@@ -35,7 +40,7 @@ fn one_result_a_line_and_errors_do_not_end_it() {
         .map(|line| serde_json::from_str(line).expect("each line is JSON"))
         .collect();
     let good = |at: usize| &answers[at];
-    assert_eq!(answers.len(), 13, "{}", run.stdout);
+    assert_eq!(answers.len(), 14, "{}", run.stdout);
     assert_eq!(*good(0), json!("ana"));
     assert_eq!(*good(1), Value::Null);
     assert_eq!(*good(2), json!(1));
@@ -50,6 +55,37 @@ fn one_result_a_line_and_errors_do_not_end_it() {
     let closed = json!({ "error": { "code": "closed", "message": "the group is closed" } });
     assert_eq!(*good(11), closed);
     assert_eq!(*good(12), json!(["hello"]));
+    assert_eq!(*good(13), json!([]));
+}
+
+#[test]
+fn a_server_that_holds_the_data_answers_in_the_same_words() {
+    let (here, there) =
+        (folder(&[("groups.mingle", GROUPS)]), folder(&[("groups.mingle", GROUPS)]));
+    let mut dev = Background::start(there.path(), &["dev", "--listen", "127.0.0.1:0"]);
+    dev.expect("listening on http://");
+    let [own, served] =
+        [&here, &there].map(|folder| mingle_with(folder.path(), &["repl", "groups.mingle"], TYPED));
+    assert_eq!((served.code, served.stderr.as_str()), (Some(0), ""));
+    assert_eq!(served.stdout, own.stdout);
+    // A server that ends meanwhile is named.
+    let mut talk = std::process::Command::new(env!("CARGO_BIN_EXE_mingle"))
+        .args(["repl", "groups.mingle"])
+        .current_dir(there.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = talk.stdin.take().expect("it is piped");
+    let mut answers = BufReader::new(talk.stdout.take().expect("it is piped")).lines();
+    stdin.write_all(b"User[\"ana\"].unread\n").expect("it reads");
+    assert!(answers.next().is_some_and(|line| line.is_ok()));
+    drop(dev);
+    stdin.write_all(b"check_inbox(\"ana\")\n").expect("it reads");
+    let gone = answers.next().expect("it answers").expect("it answers in UTF-8");
+    drop(stdin);
+    assert!(talk.wait().expect("it ends").success());
+    assert!(gone.contains("\"code\":\"store\"") && gone.contains("does not answer"), "{gone}");
 }
 
 #[test]

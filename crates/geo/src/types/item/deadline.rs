@@ -27,6 +27,13 @@ impl Deadlines {
         self.0.insert(version, deadline_us);
     }
 
+    /// Lowers the version of a fact, if it is still here.
+    pub fn restamp(&mut self, was: Version, version: Version) {
+        if let Some(deadline_us) = self.0.remove(&was) {
+            self.0.insert(version, deadline_us);
+        }
+    }
+
     /// Returns the last end of a life up to `now_us`, or 0.
     pub fn last_end(&self, now_us: u64) -> u64 {
         let (mut last, mut next): (u64, Option<u64>) = (0, None);

@@ -1,12 +1,15 @@
 //! Lists that grow at both ends.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
 use imbl::OrdMap;
 use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
-use super::super::Mark;
 use super::super::dots::Seen;
 use super::super::ids::Past;
+use super::super::{Mark, OpId};
 use super::op::Side;
 use crate::timestamp::Version;
 use crate::vector::Vector;
@@ -19,10 +22,30 @@ pub struct List {
     right: OrdMap<Version, Pushed>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Pushed {
     commit_vec: Vector,
     value: Value,
+    /// The operation id. It is written beside the item, see [`Once`](super::once::Once).
+    #[serde(skip)]
+    id: Option<Box<OpId>>,
+}
+
+impl fmt::Debug for Pushed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut pushed = f.debug_struct("Pushed");
+        pushed.field("commit_vec", &self.commit_vec).field("value", &self.value);
+        if let Some(id) = &self.id {
+            pushed.field("id", id);
+        }
+        pushed.finish()
+    }
+}
+
+impl Pushed {
+    fn mark(&self, version: Version) -> Mark {
+        Mark { version, commit_vec: self.commit_vec }
+    }
 }
 
 /// An element of a list.
@@ -51,33 +74,71 @@ impl List {
         highest(&self.left).max(highest(&self.right))
     }
 
-    pub fn push(&mut self, side: Side, mark: Mark, value: Value) {
-        let end = if side == Side::Left { &mut self.left } else { &mut self.right };
-        end.insert(mark.version, Pushed { commit_vec: mark.commit_vec, value });
+    fn end(&mut self, side: Side) -> &mut OrdMap<Version, Pushed> {
+        if side == Side::Left { &mut self.left } else { &mut self.right }
     }
 
-    pub fn pull(&mut self, elements: &[Version]) {
-        for version in elements {
-            self.left.remove(version);
-            self.right.remove(version);
+    pub fn push(&mut self, side: Side, mark: Mark, id: Option<&OpId>, value: Value) {
+        let (commit_vec, id) = (mark.commit_vec, id.copied().map(Box::new));
+        self.end(side).insert(mark.version, Pushed { commit_vec, value, id });
+    }
+
+    /// Removes elements that were seen. Another run of an element's operation may name it.
+    pub fn pull(&mut self, elements: &[Version], seen: &Seen<'_>) {
+        for named in elements {
+            let is_here = self.left.contains_key(named) || self.right.contains_key(named);
+            let counted = if is_here { None } else { seen.ids.counted(*named) };
+            let version = counted.unwrap_or(*named);
+            for end in [&mut self.left, &mut self.right] {
+                let observes = |it: &Pushed| seen.observes(&it.mark(version), it.id.as_deref());
+                if end.get(&version).is_some_and(observes) {
+                    end.remove(&version);
+                }
+            }
+        }
+    }
+
+    /// Lowers the version of the element under `id` at `was`, if it is still here.
+    pub fn restamp(&mut self, side: Side, id: &OpId, was: Version, mark: Mark) {
+        let end = self.end(side);
+        if end.get(&was).is_some_and(|it| it.id.as_deref() == Some(id))
+            && let Some(pushed) = end.remove(&was)
+        {
+            end.insert(mark.version, Pushed { commit_vec: mark.commit_vec, ..pushed });
+        }
+    }
+
+    /// Returns the elements under operation ids, with these.
+    pub fn named(&self) -> impl Iterator<Item = (Version, OpId)> {
+        let both = self.left.iter().chain(self.right.iter());
+        both.filter_map(|(version, pushed)| Some((*version, **pushed.id.as_ref()?)))
+    }
+
+    /// Returns the operation ids of the elements.
+    pub fn ids(&self) -> impl Iterator<Item = &OpId> {
+        self.left.values().chain(self.right.values()).filter_map(|pushed| pushed.id.as_deref())
+    }
+
+    /// Gives an element an operation id, if it is here.
+    pub fn name(&mut self, version: Version, id: OpId) {
+        for end in [&mut self.left, &mut self.right] {
+            if let Some(pushed) = end.get_mut(&version) {
+                pushed.id = Some(Box::new(id));
+            }
         }
     }
 
     pub fn displace_all(&mut self, seen: &Seen<'_>) {
-        self.retain(|mark| !seen.observes(&mark, None));
+        self.retain(|version, pushed| !seen.observes(&pushed.mark(version), pushed.id.as_deref()));
     }
 
     pub fn keep(&mut self, keeps: impl Fn(Version) -> bool) {
-        self.retain(|mark| keeps(mark.version));
+        self.retain(|version, _| keeps(version));
     }
 
-    fn retain(&mut self, keeps: impl Fn(Mark) -> bool) {
+    fn retain(&mut self, keeps: impl Fn(Version, &Pushed) -> bool) {
         for end in [&mut self.left, &mut self.right] {
-            let mark = |version: &Version, pushed: &Pushed| Mark {
-                version: *version,
-                commit_vec: pushed.commit_vec,
-            };
-            let gone = end.iter().filter(|(version, pushed)| !keeps(mark(version, pushed)));
+            let gone = end.iter().filter(|(version, pushed)| !keeps(**version, pushed));
             let gone: Vec<Version> = gone.map(|(version, _)| *version).collect();
             for version in gone {
                 end.remove(&version);
@@ -85,24 +146,45 @@ impl List {
         }
     }
 
+    /// Returns the elements that are in either list and were not removed in the other.
     pub fn joined(&self, past: &Past<'_>, other: &Self, other_past: &Past<'_>) -> Self {
-        let join = |own: &OrdMap<Version, Pushed>, other: &OrdMap<Version, Pushed>| {
-            let is_new = |version: &Version, pushed: &Pushed, past: &Past<'_>| {
-                !past.had(&Mark { version: *version, commit_vec: pushed.commit_vec }, None)
-            };
-            let mut joined = OrdMap::new();
-            for (version, pushed) in own {
-                if other.contains_key(version) || is_new(version, pushed, other_past) {
-                    joined.insert(*version, pushed.clone());
-                }
-            }
-            for (version, pushed) in other {
-                if !own.contains_key(version) && is_new(version, pushed, past) {
-                    joined.insert(*version, pushed.clone());
-                }
-            }
-            joined
-        };
-        Self { left: join(&self.left, &other.left), right: join(&self.right, &other.right) }
+        let left = joined(&self.left, past, &other.left, other_past);
+        Self { left, right: joined(&self.right, past, &other.right, other_past) }
     }
+}
+
+/// Applies [`List::joined`] to one end.
+fn joined(
+    own: &OrdMap<Version, Pushed>,
+    past: &Past<'_>,
+    other: &OrdMap<Version, Pushed>,
+    other_past: &Past<'_>,
+) -> OrdMap<Version, Pushed> {
+    let had = |past: &Past<'_>, version: &Version, pushed: &Pushed| {
+        past.had(&pushed.mark(*version), pushed.id.as_deref())
+    };
+    let by_id: BTreeMap<&OpId, Version> =
+        other.iter().filter_map(|(at, it)| Some((it.id.as_deref()?, *at))).collect();
+    let (mut all, mut both) = (OrdMap::new(), BTreeSet::new());
+    for (at, pushed) in own {
+        let same = pushed.id.as_deref().map_or(Some(*at), |id| by_id.get(id).copied());
+        match same.and_then(|same| other.get_key_value(&same)) {
+            Some((theirs, it)) => {
+                // Of two runs of one operation the lower counts.
+                let (at, pushed) = if theirs < at { (theirs, it) } else { (at, pushed) };
+                all.insert(*at, pushed.clone());
+                both.insert(*theirs);
+            }
+            None if !had(other_past, at, pushed) => {
+                all.insert(*at, pushed.clone());
+            }
+            None => {}
+        }
+    }
+    for (at, pushed) in other {
+        if !both.contains(at) && !had(past, at, pushed) {
+            all.insert(*at, pushed.clone());
+        }
+    }
+    all
 }

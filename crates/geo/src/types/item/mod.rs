@@ -37,12 +37,15 @@
 //! additions are summed up. Above it each addition is kept by itself, since a deadline that is still
 //! on its way may divide them.
 //!
-//! Departures from Redis are those of the commands, not of this module; operations on items have no
-//! [`OpId`](super::OpId).
+//! **Operation ids.** An operation may carry an [`OpId`], of which one run counts; see
+//! [`once`].
+//!
+//! Departures from Redis are those of the commands, not of this module.
 
 mod cell;
 mod deadline;
 mod list;
+mod once;
 mod op;
 mod sum;
 #[cfg(test)]
@@ -56,8 +59,8 @@ use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
 use super::dots::{Dots, Seen};
-use super::ids::{Ids, Past};
-use super::{Cause, Op, Recent};
+use super::ids::Past;
+use super::{Cause, Op, OpId, Recent};
 use crate::timestamp::{DcId, Timestamp, Version};
 use crate::vector::Vector;
 use cell::Cell;
@@ -65,6 +68,7 @@ use deadline::Deadlines;
 use list::List;
 
 pub use list::Element;
+pub(super) use once::Once;
 pub use op::{Cleared, ItemOp, Place, Side};
 pub use sum::Removal;
 pub use view::{ItemType, View};
@@ -107,6 +111,17 @@ impl Item {
         View::new(self, self.deadlines.last_end(now_us.max(self.latest)).max(self.life))
     }
 
+    /// Returns, for each of these elements of the list, the first element with its value; for a planted
+    /// mistake.
+    pub(crate) fn alike(&self, elements: &[Version]) -> Vec<Version> {
+        let first = |version: &Version| {
+            let named = self.list.iter().find(|one| one.version == *version)?;
+            let first = self.list.iter().find(|one| one.value == named.value)?;
+            Some(first.version)
+        };
+        elements.iter().map(|version| first(version).unwrap_or(*version)).collect()
+    }
+
     /// Creates an item of which nothing older than the horizon is left.
     pub(super) fn absent(horizon_us: u64) -> Self {
         Self { life: horizon_us, horizon: horizon_us, ..Self::default() }
@@ -128,17 +143,17 @@ impl Item {
         self.deadlines.due_us().into_iter().chain(open).min()
     }
 
-    pub(super) fn apply(&mut self, cause: &Cause, op: &ItemOp) {
-        let version = cause.version;
-        if !is_running(version) {
-            if time(version) < self.life {
-                // It belongs to a life that has ended. Only an operation that is here twice can.
-                return;
-            }
+    /// Notes the time of an operation; false if it belongs to a life that has ended, as only an operation
+    /// that is here twice can.
+    pub(super) fn note_time(&mut self, version: Version) -> bool {
+        if is_running(version) {
+            return true;
+        }
+        let is_alive = time(version) >= self.life;
+        if is_alive {
             self.latest = self.latest.max(time(version));
         }
-        self.displace(cause, op);
-        self.place(cause, op);
+        is_alive
     }
 
     /// Takes away all additions that an operation of a running transaction removes: its removals are
@@ -157,27 +172,30 @@ impl Item {
         }
     }
 
-    fn displace(&mut self, cause: &Cause, op: &ItemOp) {
-        let (life, none) = (self.life, Ids::default());
-        let seen = Seen { cause, ids: &none };
+    /// Removes everything that an operation removes.
+    pub(super) fn displace(&mut self, seen: &Seen<'_>, op: &ItemOp, id: Option<&OpId>) {
+        let life = self.life;
         match op {
             ItemOp::Put(place, _) | ItemOp::Drop(place) => {
-                self.change(place, |cell| cell.writes.displace(&seen));
+                self.change(place, |cell| cell.displace(seen));
             }
             ItemOp::PutSeen(place, _, removal) | ItemOp::DropSeen(place, removal) => {
                 self.change(place, |cell| {
-                    cell.writes.displace(&seen);
+                    cell.displace(seen);
                     cell.added.remove(removal, life);
                 });
                 self.open.insert(place.clone());
             }
+            // A transaction that saw another run may remove it; the earlier insertions must then
+            // still be here.
+            ItemOp::Insert(_) if id.is_some() => {}
             ItemOp::Insert(value) | ItemOp::Remove(value) => {
-                change(&mut self.members, value, |dots| dots.displace(&seen), Dots::is_empty);
+                change(&mut self.members, value, |dots| dots.displace(seen), Dots::is_empty);
             }
-            ItemOp::Pull(elements) => self.list.pull(elements),
-            ItemOp::Set(_) | ItemOp::Delete => self.displace_all(&seen, &[]),
+            ItemOp::Pull(elements) => self.list.pull(elements, seen),
+            ItemOp::Set(_) | ItemOp::Delete => self.displace_all(seen, &[]),
             ItemOp::SetSeen(_, cleared) | ItemOp::DeleteSeen(cleared) => {
-                self.displace_all(&seen, &cleared.added);
+                self.displace_all(seen, &cleared.added);
             }
             ItemOp::Add(..) | ItemOp::Push(..) | ItemOp::Expire(_) => {}
         }
@@ -190,7 +208,7 @@ impl Item {
         let cells = places(&self.fields, Place::Field).into_iter();
         let cells = cells.chain(places(&self.scores, Place::Score)).chain([Place::Value]);
         for place in cells {
-            self.change(&place, |cell| cell.writes.displace(seen));
+            self.change(&place, |cell| cell.displace(seen));
         }
         let life = self.life;
         for (place, removal) in removals {
@@ -204,37 +222,46 @@ impl Item {
         self.list.displace_all(seen);
     }
 
-    fn place(&mut self, cause: &Cause, op: &ItemOp) {
+    /// Adds the value, the amount or the fact of an operation.
+    pub(super) fn place(&mut self, cause: &Cause, op: &ItemOp, id: Option<&OpId>) {
         let (mark, version, life) = (cause.mark(), cause.version, self.life);
         match op {
             ItemOp::Put(place, value) | ItemOp::PutSeen(place, value, _) => {
-                self.change(place, |cell| cell.writes.place(mark, None, value.clone()));
+                self.change(place, |cell| cell.writes.place(mark, id, value.clone()));
             }
             ItemOp::Set(value) | ItemOp::SetSeen(value, _) => {
-                self.change(&Place::Value, |cell| cell.writes.place(mark, None, value.clone()));
-                self.note_cleared(version, op);
+                self.change(&Place::Value, |cell| cell.writes.place(mark, id, value.clone()));
+                self.note_cleared(version, op, id.is_some());
             }
-            ItemOp::Delete | ItemOp::DeleteSeen(_) => self.note_cleared(version, op),
+            ItemOp::Delete | ItemOp::DeleteSeen(_) => {
+                self.note_cleared(version, op, id.is_some());
+            }
             ItemOp::Expire(deadline_us) => self.deadlines.note(version, *deadline_us),
+            ItemOp::Add(place, amount) if id.is_some() => {
+                let add = |dots: &mut Dots<i64>| dots.place(mark, id, *amount);
+                self.change(place, |cell| cell.named.change(add));
+            }
             ItemOp::Add(place, amount) => {
                 self.change(place, |cell| cell.added.add(version, *amount, life));
                 self.open.insert(place.clone());
             }
             ItemOp::Insert(value) => {
-                let place = |dots: &mut Dots<()>| dots.place(mark, None, ());
+                let place = |dots: &mut Dots<()>| dots.place(mark, id, ());
                 change(&mut self.members, value, place, Dots::is_empty);
             }
-            ItemOp::Push(side, value) => self.list.push(*side, mark, value.clone()),
+            ItemOp::Push(side, value) => self.list.push(*side, mark, id, value.clone()),
             ItemOp::Drop(_) | ItemOp::DropSeen(..) | ItemOp::Remove(_) | ItemOp::Pull(_) => {}
         }
     }
 
-    /// Notes that there is no deadline, for an operation that was measured and one that still runs.
-    fn note_cleared(&mut self, version: Version, op: &ItemOp) {
-        let has_deadline = match op {
-            ItemOp::SetSeen(_, cleared) | ItemOp::DeleteSeen(cleared) => cleared.has_deadline,
-            _ => is_running(version),
-        };
+    /// Notes that there is no deadline, for an operation that was measured, one that still runs, and one
+    /// that has an id.
+    fn note_cleared(&mut self, version: Version, op: &ItemOp, has_id: bool) {
+        let has_deadline = has_id
+            || match op {
+                ItemOp::SetSeen(_, cleared) | ItemOp::DeleteSeen(cleared) => cleared.has_deadline,
+                _ => is_running(version),
+            };
         if has_deadline {
             self.deadlines.note(version, None);
         }
@@ -265,6 +292,21 @@ impl Item {
         }
     }
 
+    /// Returns all cells, with their places.
+    fn cells(&self) -> impl Iterator<Item = (impl Fn() -> Place, &Cell)> {
+        fn of(
+            cells: &OrdMap<Value, Cell>,
+            place: fn(Value) -> Place,
+        ) -> impl Iterator<Item = (Option<&Value>, fn(Value) -> Place, &Cell)> {
+            cells.iter().map(move |(key, cell)| (Some(key), place, cell))
+        }
+        let value = std::iter::once((None, Place::Field as fn(Value) -> Place, &self.value));
+        let all = value.chain(of(&self.fields, Place::Field)).chain(of(&self.scores, Place::Score));
+        all.map(|(key, place, cell)| {
+            (move || key.map_or(Place::Value, |key| place(key.clone())), cell)
+        })
+    }
+
     /// Returns the cells with a sum.
     fn added_places(&self) -> Vec<Place> {
         let has = |cell: &&Cell| !cell.added.is_empty();
@@ -282,7 +324,8 @@ impl Item {
     pub(super) fn measured(&self, op: &ItemOp, snapshot: &Vector, recent: &[Recent<'_>]) -> ItemOp {
         let removal = |place: &Place| {
             let cell = self.cell(place).filter(|cell| !cell.added.is_empty())?;
-            let missing = recent.iter().filter(|recent| !recent.is_held);
+            // Additions under ids are not in the sum.
+            let missing = recent.iter().filter(|recent| !recent.is_held && recent.id.is_none());
             let missing = missing.filter_map(|recent| match recent.op {
                 Op::Item(ItemOp::Add(of, amount)) if of == place => Some((recent.version, *amount)),
                 _ => None,
@@ -366,21 +409,23 @@ impl Item {
     /// Joins another replica's state of the same item; see [`State::join`](super::State::join).
     pub(super) fn joined(
         &self,
-        at: &Vector,
+        past: &Past<'_>,
         other: &Self,
-        other_at: &Vector,
+        other_past: &Past<'_>,
         is_further: impl Fn(DcId) -> bool,
     ) -> Self {
-        let none = Ids::default();
-        let (past, other_past) = (Past { ids: &none, at }, Past { ids: &none, at: other_at });
         let life = self.life.max(other.life);
         let (mut own, mut theirs) = (self.clone(), other.clone());
+        for (here, there) in past.ids.differing(other_past.ids) {
+            own.deadlines.restamp(here, here.min(there));
+            theirs.deadlines.restamp(there, here.min(there));
+        }
         for item in [&mut own, &mut theirs] {
             if item.life < life {
                 item.begin_life(life);
             }
         }
-        let cell = |own: &Cell, theirs: &Cell| own.joined(&past, theirs, &other_past, &is_further);
+        let cell = |own: &Cell, theirs: &Cell| own.joined(past, theirs, other_past, &is_further);
         let cells = |own: &OrdMap<Value, Cell>, theirs: &OrdMap<Value, Cell>| {
             let none = Cell::default();
             let keys: BTreeSet<&Value> = own.keys().chain(theirs.keys()).collect();
@@ -394,7 +439,7 @@ impl Item {
         let members = members.into_iter().map(|value| {
             let [own, theirs] =
                 [&own.members, &theirs.members].map(|of| of.get(value).unwrap_or(&no_dots));
-            (value.clone(), own.joined(&past, theirs, &other_past))
+            (value.clone(), own.joined(past, theirs, other_past))
         });
         let mut joined = Self {
             life,
@@ -405,7 +450,7 @@ impl Item {
             fields: cells(&own.fields, &theirs.fields),
             scores: cells(&own.scores, &theirs.scores),
             members: members.filter(|(_, dots)| !dots.is_empty()).collect(),
-            list: own.list.joined(&past, &theirs.list, &other_past),
+            list: own.list.joined(past, &theirs.list, other_past),
             open: own.open.clone().union(theirs.open.clone()),
         };
         joined.settle(own.horizon.max(theirs.horizon));

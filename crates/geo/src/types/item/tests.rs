@@ -1,12 +1,16 @@
 //! The rules of concurrent updates, each by its cases.
 
-use mingle_model::{Origin, TransactionId, Value};
+mod once;
+mod plain;
+
+use mingle_model::Value;
 use proptest::prelude::*;
 
-use super::super::{Kind, OpId, State, Update};
+use super::super::{Kind, OpId, State};
 use super::*;
-use crate::key::Key;
 use crate::timestamp::PartitionId;
+
+pub(in crate::types) use once::identified;
 
 /// Generates operations as clients request them.
 pub(in crate::types) fn item_op() -> impl Strategy<Value = ItemOp> {
@@ -37,7 +41,7 @@ fn value() -> impl Strategy<Value = Value> {
 #[derive(Clone)]
 struct World {
     sites: Vec<(State, Vector)>,
-    sent: Vec<(Cause, Op)>,
+    sent: Vec<(Cause, Op, Option<OpId>)>,
 }
 
 impl World {
@@ -47,27 +51,39 @@ impl World {
 
     /// Runs an operation at a site, at a time in microseconds.
     fn run(&mut self, at: u8, time_us: u64, op: ItemOp) -> Version {
+        self.run_once(at, time_us, op, None::<OpId>)
+    }
+
+    /// Does the same for an operation with an id.
+    fn run_once(
+        &mut self,
+        at: u8,
+        time_us: u64,
+        op: ItemOp,
+        id: impl Into<Option<OpId>>,
+    ) -> Version {
+        let id = id.into();
         let (state, seen) = &mut self.sites[usize::from(at)];
         let timestamp = Timestamp::new(time_us, PartitionId(0));
         let version = Version { timestamp, origin: DcId(at), index: 0 };
         assert!(seen.highest() < timestamp, "a commit is above its snapshot");
         let cause = Cause { version, seen: *seen };
         let op = state.measured(&Op::Item(op), seen, &[]);
-        state.apply(&cause, &op, None);
+        state.apply(&cause, &op, id.as_ref());
         seen[DcId(at)] = timestamp;
-        self.sent.push((cause, op));
+        self.sent.push((cause, op, id));
         version
     }
 
     /// Delivers all operations that a site lacks.
     fn deliver(&mut self, to: u8) {
         let mut sent = self.sent.clone();
-        sent.sort_by_key(|(cause, _)| cause.version);
+        sent.sort_by_key(|(cause, ..)| cause.version);
         let (state, seen) = &mut self.sites[usize::from(to)];
-        for (cause, op) in &sent {
+        for (cause, op, id) in &sent {
             let Version { timestamp, origin, .. } = cause.version;
             if seen[origin] < timestamp {
-                state.apply(cause, op, None);
+                state.apply(cause, op, id.as_ref());
                 seen[origin] = timestamp;
             }
         }
@@ -151,19 +167,6 @@ fn a_cell_merges_as_its_table_says() {
     world.run(2, 30, ItemOp::Drop(place.clone()));
     world.run(1, 31, ItemOp::Add(place, 4));
     assert_eq!(world.seen(40, |view| view.field(&text("f"))), Some(int(4)));
-}
-
-#[test]
-fn an_operation_on_an_item_has_no_id() {
-    let transaction = TransactionId { origin: Origin(1), sequence: 1 };
-    let id = Some(OpId { transaction, phase: 0, position: 0 });
-    for kind in [Kind::Item, Kind::Counter] {
-        let op =
-            if kind == Kind::Item { Op::Item(ItemOp::Add(Place::Value, 1)) } else { Op::Add(1) };
-        let update = Update { key: Key::new(kind, "k"), op, id };
-        assert_eq!(update.is_sound(), kind == Kind::Counter);
-        assert!(Update { id: None, ..update }.is_sound());
-    }
 }
 
 #[test]
@@ -314,9 +317,9 @@ fn an_ended_life_leaves_nothing_and_late_removals_do_no_harm() {
     state.settle(104);
     assert!(state.is_blank(), "{state:?}");
     let mut state = State::absent(Kind::Item, 104);
-    for (cause, op) in &world.sent[late - 1..] {
+    for (cause, op, id) in &world.sent[late - 1..] {
         assert!(seen[cause.version.origin] < cause.version.timestamp);
-        state.apply(cause, op, None);
+        state.apply(cause, op, id.as_ref());
     }
     assert_eq!(state.as_item().expect("an item").at(120).field(&text("f")), expected);
 }
@@ -362,14 +365,17 @@ proptest! {
     /// those that never do.
     #[test]
     fn settling_shows_nothing(
-        steps in prop::collection::vec((0u8..3, 1u64..9, item_op(), 0u8..4), 1..40),
+        steps in prop::collection::vec((0u8..3, 1u64..9, item_op(), 0u8..4, 0u32..24), 1..40),
     ) {
         let (mut plain, mut settled) = (World::new(), World::new());
         let mut time_us = 10;
-        for (at, step_us, op, then) in steps {
+        for (at, step_us, op, then, number) in steps {
             time_us += step_us;
-            plain.run(at, time_us, op.clone());
-            settled.run(at, time_us, op);
+            // Some of the operations have ids, and repeat.
+            let id = (number < 8).then(|| once::id(number));
+            let op = if id.is_some() { identified(number) } else { op };
+            plain.run_once(at, time_us, op.clone(), id);
+            settled.run_once(at, time_us, op, id);
             if let Some(to) = [0, 1, 2].get(usize::from(then)) {
                 plain.deliver(*to);
                 settled.deliver(*to);
@@ -395,7 +401,7 @@ proptest! {
 }
 
 /// Returns all that a view shows, as text.
-fn shown(view: View<'_>) -> String {
+pub(in crate::types) fn shown(view: View<'_>) -> String {
     let elements: Vec<_> = view.elements().map(|element| element.value).collect();
     let (fields, scores): (Vec<_>, Vec<_>) = (view.fields().collect(), view.scores().collect());
     let members: Vec<_> = view.members().collect();

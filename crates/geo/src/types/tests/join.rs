@@ -1,6 +1,7 @@
 //! Joins of states that were folded separately.
 
 use super::*;
+use crate::types::item::ItemOp;
 
 /// Joins the separately folded states of two sites, and compares with a third site that received
 /// all operations.
@@ -42,7 +43,7 @@ fn joined_apart(kind: Kind, steps: &[Step], are_forgotten: bool) -> Result<(), T
         let clock = runs.iter().map(|sent| sent.cause.version.timestamp.0).max().unwrap_or(0) + 1;
         let version = Version { timestamp: Timestamp(clock), origin: DcId(2), index: 0 };
         let cause = Cause { version, seen: vectors[other] };
-        for op in [Op::Erase, Op::Reset, Op::Clear, Op::Empty] {
+        for op in [Op::Erase, Op::Reset, Op::Clear, Op::Empty, Op::Item(ItemOp::Delete)] {
             if op.fits(kind) {
                 let op = sites.sites[other].state.measured(&op, &vectors[other], &[]);
                 state.apply(&cause, &op, None);

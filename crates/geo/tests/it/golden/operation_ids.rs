@@ -2,6 +2,7 @@
 //! floor none is accepted.
 
 use mingle_geo::message::RaiseFloor;
+use mingle_geo::types::item::{ItemOp, Place, Side};
 use mingle_geo::{Event, Key, Kind, Message, Op, OpId, Refusal, Update};
 use mingle_model::{Origin, TransactionId, Value};
 
@@ -42,6 +43,98 @@ fn helpers_at_several_data_centers_count_once() {
             assert_eq!(states[0].as_counter().expect("a counter").value(), 5, "d{dc}");
             assert_eq!(states[1].as_log().expect("a log").count(), 1, "d{dc}");
         }
+    }
+}
+
+/// The operations of a phase on items of several types, each with an id of its own.
+fn item_ops() -> Vec<(Key, Op, OpId)> {
+    let ops = [
+        ("sum", ItemOp::Add(Place::Value, 5)),
+        ("list", ItemOp::Push(Side::Right, Value::Int(1))),
+        ("hash", ItemOp::Add(Place::Field(Value::Int(1)), 7)),
+        ("value", ItemOp::Set(Value::Int(3))),
+        ("set", ItemOp::Insert(Value::Int(4))),
+    ];
+    let of = |(index, (name, op))| {
+        let mut id = id(1);
+        id.position = index as u32;
+        (Key::new(Kind::Item, name), Op::Item(op), id)
+    };
+    ops.into_iter().enumerate().map(of).collect()
+}
+
+/// Runs the phase in one transaction.
+fn run_phase(world: &mut World, client: u64) {
+    // A transaction that only writes takes the last snapshot that the client knows, which may be too old.
+    let keys: Vec<Key> = item_ops().into_iter().map(|(key, ..)| key).collect();
+    world.read(client, &keys.iter().collect::<Vec<_>>()).expect("a read");
+    for (key, op, id) in item_ops() {
+        let update = Update { key, op, id: Some(id) };
+        world.call(client, |session, now, _| session.write(now, update).expect("idle"));
+    }
+    let event = world.commit(client);
+    assert!(matches!(event, Event::Committed { .. }), "{event:?}");
+}
+
+/// Checks that a client at each data center finds each operation once.
+fn check_phase(world: &mut World, first: u64) {
+    let keys: Vec<Key> = item_ops().into_iter().map(|(key, ..)| key).collect();
+    let keys: Vec<&Key> = keys.iter().collect();
+    for dc in 0..3 {
+        world.open(first + u64::from(dc), dc);
+        let states = world.read(first + u64::from(dc), &keys).expect("a read");
+        let views: Vec<_> =
+            states.iter().map(|state| state.as_item().expect("an item").at(u64::MAX)).collect();
+        assert_eq!(views[0].value(), Some(Value::Int(5)), "d{dc}");
+        assert_eq!(views[1].elements().count(), 1, "d{dc}");
+        assert_eq!(views[2].field(&Value::Int(1)), Some(Value::Int(7)), "d{dc}");
+        assert_eq!(views[3].value(), Some(Value::Int(3)), "d{dc}");
+        assert_eq!(views[4].members().count(), 1, "d{dc}");
+    }
+}
+
+#[test]
+fn operations_on_items_count_once_across_data_centers_and_folds() {
+    for kept_ms in [100, 10_000] {
+        let mut world = World::with(3, 2, 1, |config| config.transaction_ms_max = kept_ms);
+        world.run_ms(200);
+        world.isolate(2);
+        for client in [0, 2] {
+            world.open(client, client as u8);
+            run_phase(&mut world, client);
+            world.run_ms(2_000);
+        }
+        world.heal();
+        world.run_ms(3_000);
+        check_phase(&mut world, 10);
+        // A third helper comes late, at a data center that has both runs.
+        world.open(1, 1);
+        run_phase(&mut world, 1);
+        world.run_ms(3_000);
+        check_phase(&mut world, 20);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_know_the_outcome_runs_its_operations_again_over_a_crash() {
+    for kept_ms in [100, 10_000] {
+        let mut world = World::with(3, 1, 1, |config| config.transaction_ms_max = kept_ms);
+        world.run_ms(200);
+        world.open(0, 0);
+        run_phase(&mut world, 0);
+        world.run_ms(2_000);
+        // Its answer was lost with the process; the client begins anew.
+        world.crash(0, 0, false);
+        world.restart(0, 0);
+        world.run_ms(100);
+        world.open(5, 0);
+        run_phase(&mut world, 5);
+        world.run_ms(2_000);
+        check_phase(&mut world, 10);
+        world.crash(0, 0, false);
+        world.restart(0, 0);
+        world.run_ms(2_000);
+        check_phase(&mut world, 20);
     }
 }
 

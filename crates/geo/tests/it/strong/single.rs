@@ -26,7 +26,7 @@ impl Solo {
     /// Creates it with one session for each of these clock errors.
     fn new(skews_us: &[i64]) -> Self {
         let (dc, partition) = (DcId(0), PartitionId(0));
-        let strong_only = vec![b"seat:".to_vec()];
+        let strong_only = vec![b"seat:*".to_vec()];
         let config = Config { strong_only, ..Config::new(dc, 1, partition, 1) };
         let certifier = CertifierConfig::new(partition, Conflicts::default());
         let group = GroupConfig::new(dc, 1, certifier);

@@ -73,7 +73,7 @@ impl Facts {
         let status = shared.process.status()?;
         let settings = &shared.settings;
         let own = status.centers.iter().find(|center| center.dc == settings.dc);
-        let prefixes = settings.strong_only.iter();
+        let patterns = settings.strong_only.iter();
         Some(Self {
             version: env!("CARGO_PKG_VERSION"),
             data_center: settings.dc.to_string(),
@@ -83,7 +83,7 @@ impl Facts {
             is_ready: own.is_some_and(|own| own.state == CenterState::Here),
             partitions: settings.partition_count,
             durability: settings.durability.to_string(),
-            strong_only: prefixes.map(|it| String::from_utf8_lossy(it).into_owned()).collect(),
+            strong_only: patterns.map(|it| String::from_utf8_lossy(it).into_owned()).collect(),
             clients: Clients {
                 address: shared.address.to_string(),
                 connected: shared.connections().len(),

@@ -63,7 +63,7 @@ function showFigures(facts) {
     [facts.clients.denied.toLocaleString("en"), "requests denied"],
     [facts.durability, "durability"],
     [`${facts.partitions}`, "partitions"],
-    [facts.strong_only.map((prefix) => `${prefix}*`).join(", ") || "none", "strong only"],
+    [facts.strong_only.join(", ") || "none", "strong only"],
     [span(facts.uptime_seconds), `since start ${facts.boot}`],
     [facts.version, "version"],
   ];

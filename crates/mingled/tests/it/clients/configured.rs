@@ -184,7 +184,7 @@ fn wrong_settings_are_refused_with_the_line_and_the_expected_value() {
         ("127.0.0.1:0", "here", 4, "listen is 'here', expected an address such as 127.0.0.1:6399"),
         ("listen = ", "status = 80\nlisten = ", 4, "invalid type: integer `80`, expected a string"),
         ("listen = ", "status = \"80\"\nlisten = ", 4, "status is '80', expected an address such"),
-        ("lock:*", "lock", 5, "strong_only has 'lock', expected the beginning of names and one *"),
+        ("lock:*", "", 5, "strong_only has '', expected a pattern of names, such as 'lock:*'"),
         ("minutes = 5", "minutes = 0", 7, "token_minutes is 0, expected 1 to 1000000"),
         ("listen = ", "slow_ms = -1\nlisten = ", 4, "invalid value: integer `-1`, expected u64"),
         ("minutes = 5", "minutes = \"5\"", 7, "invalid type: string \"5\", expected u64"),

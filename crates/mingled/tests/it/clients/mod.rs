@@ -2,6 +2,7 @@
 
 mod access;
 mod centers;
+mod concurrent;
 mod configured;
 mod differential;
 mod drain;
@@ -55,7 +56,7 @@ impl Started {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = Settings {
             is_founding: true,
-            strong_only: vec![b"strong-".to_vec()],
+            strong_only: vec![b"strong-*".to_vec(), b"?*:lock".to_vec()],
             ..Settings::new(folder.path().join("data"), 7, DcId(0), 1)
         };
         let mut clients = server::Settings::new(&settings);

@@ -75,7 +75,7 @@ fn requests_of_clients_are_counted() {
         "\"data_center\":\"d0\"",
         "\"requests\":7",
         "\"state\":\"here\"",
-        "\"strong_only\":[\"strong-\"]",
+        "\"strong_only\":[\"strong-*\",\"?*:lock\"]",
         &format!("\"address\":\"{}\"", started.address()),
     ] {
         assert!(facts.contains(part), "{part} is missing in {facts}");
@@ -93,6 +93,8 @@ fn a_person_sees_the_state_of_the_data_center() {
     if let Some(mut shown) = Browser::open(&format!("http://{}/", page.address())) {
         shown.wait_for("document.querySelectorAll('#centers tr').length > 0");
         assert_eq!(shown.text("#name"), "d0");
+        let figures = shown.text("#figures div");
+        assert!(figures.contains("strong-*, ?*:lockstrong only"), "{figures}");
         let center = shown.text("#centers tr");
         assert!(center.starts_with("d0here"), "{center}");
         client.ask("INCR hits");

@@ -145,8 +145,11 @@ fn clients_that_add_at_the_same_time_lose_nothing() {
     }
     let mut client = started.client();
     client.expect("GET causal => \"200\"\nHGET h f => \"400\"");
-    // Writes of keys with this prefix are strong, so each addition has a number of its own.
+    // Writes of keys that match these patterns are strong, so each addition has a number of its own.
     client.expect("INCR strong-a => :1\nINCR strong-a => :2\nGET strong-a => \"2\"");
+    client.expect("BEGIN CAUSAL => +OK\nSET :lock x => +OK\nCOMMIT => +OK\nBEGIN CAUSAL => +OK");
+    let why = "this SET is strong, and the transaction is causal: use BEGIN STRONG";
+    client.expect(&format!("SET job:lock x => -ERR {why}\nABORT => +OK\nSET job:lock x => +OK"));
     client.expect("SET strong-a x => +OK\nMULTI => +OK\nSET strong-a y => +QUEUED\nEXEC => [+OK]");
     started.stop();
 }

@@ -66,6 +66,9 @@ impl Worker {
             } else if !client.is_ready() {
                 self.pausing.push(Reverse((self.now.mono_us + UNREADY_US, index)));
             } else {
+                if self.shared.plan.has_floors {
+                    client.session.start_above(&self.shared.floor(dc));
+                }
                 client.begin(&self.shared.plan, self.now, &mut self.session_outputs);
                 self.perform(index);
             }
@@ -98,7 +101,12 @@ impl Worker {
         let done = &mut self.done[usize::from(client.dc())];
         let clock_ns = || started.elapsed().as_nanos() as u64;
         client.is_counted = is_counted;
-        if client.on_event(self.now, event, clock_ns, done, out) {
+        if self.shared.plan.has_floors
+            && let Some(commit_vec) = client.acknowledged(&event)
+        {
+            self.shared.floor(client.dc().into()).raise(&client.session, &commit_vec);
+        }
+        if client.on_event(&self.shared.plan, self.now, event, clock_ns, done, out) {
             let took_us = self.now.mono_us.saturating_sub(client.begun_us);
             if is_counted {
                 self.latencies_us.saturating_record(took_us.max(1));

@@ -1,4 +1,4 @@
-//! Patterns of names.
+//! Patterns of names, as in Redis.
 
 /// True if a name matches a pattern: `*` stands for any bytes, `?` for one, `[a-c]` and `[^ab]` for
 /// one of a class, and `\` takes the next byte literally.
@@ -6,7 +6,7 @@
 /// # Examples
 ///
 /// ```
-/// use mingled::commands::matches;
+/// use mingle_geo::pattern::matches;
 ///
 /// assert!(matches(b"h[a-e]l*o", b"hello"));
 /// assert!(!matches(b"h?llo", b"heello"));
@@ -35,6 +35,34 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
             },
         }
     }
+}
+
+/// True if a pattern matches a name that begins with `beginning`, or may match one: a class without
+/// members counts as one that matches.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_geo::pattern::may_match_from;
+///
+/// assert!(may_match_from(b"lock:*", b"lock:a"));
+/// assert!(may_match_from(b"lock:*", b"lo"));
+/// assert!(!may_match_from(b"lock:*", b"log"));
+/// assert!(!may_match_from(b"lock", b"lock:"));
+/// ```
+pub fn may_match_from(pattern: &[u8], beginning: &[u8]) -> bool {
+    let mut pattern = pattern;
+    for byte in beginning {
+        // A `*` takes the rest of the beginning, and the rest of the pattern comes after that.
+        if let [b'*', ..] = pattern {
+            return true;
+        }
+        match one(pattern, Some(*byte)) {
+            Some(rest) => pattern = rest,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Returns the rest of a pattern whose beginning matches this byte.
@@ -106,6 +134,21 @@ mod tests {
             ("a\\", "a\\", true),
         ] {
             assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+        for (pattern, beginning, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "ab", true),
+            ("a*z", "abc", true),
+            ("a?c*", "ab", true),
+            ("a?c", "abd", false),
+            ("[ab]c", "bc", true),
+            ("[ab]c", "c", false),
+            ("\\*c", "*", true),
+            ("\\*c", "a", false),
+        ] {
+            let found = may_match_from(pattern.as_bytes(), beginning.as_bytes());
+            assert_eq!(found, expected, "{pattern} {beginning}");
         }
         let (pattern, name) = ("a*".repeat(30) + "b", "a".repeat(5_000));
         assert!(!matches(pattern.as_bytes(), name.as_bytes()), "and it takes no exponential time");
