@@ -51,6 +51,9 @@ pub enum Mutant {
     NothingDeleted,
     /// Witness rows are removed once the floor is above them at their own store (P4).
     RowsAtOwnFloor,
+    /// The floor at the store of an intent does not wait for the other stores, so the intent is removed before
+    /// the transaction is at every replica of them (P3, P4).
+    IntentNotLast,
     /// A session drops its wait set (P4, P6).
     SessionDropsWorklist,
     /// A session forgets the stamps that it has seen (P6).
@@ -100,7 +103,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 42] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -123,6 +126,7 @@ impl Mutant {
         Self::HelperLeavesHome,
         Self::NothingDeleted,
         Self::RowsAtOwnFloor,
+        Self::IntentNotLast,
         Self::SessionDropsWorklist,
         Self::SessionForgetsSeen,
         Self::SessionLeansOnNone,

@@ -168,7 +168,8 @@ impl InFlight {
 
     /// Raises the floor of a store over the next transactions that are at every replica there.
     async fn raise(&self, store: usize) -> Result<Option<TransactionId>, StoreError> {
-        let mut batch = self.table().batch(store);
+        let is_early = self.stores.mutant == Mutant::IntentNotLast;
+        let mut batch = self.table().batch(store, is_early);
         if batch.is_empty() {
             return Ok(None);
         }

@@ -142,8 +142,9 @@ impl Table {
     }
 
     /// Returns the transactions over which the floor of a store rises next, in order, if every replica
-    /// there has what they have left.
-    pub(crate) fn batch(&self, store: usize) -> Vec<(TransactionId, Left)> {
+    /// there has what they have left. If `is_early`, the floor at the store of an intent does not wait for the
+    /// others, as a planted fault.
+    pub(crate) fn batch(&self, store: usize, is_early: bool) -> Vec<(TransactionId, Left)> {
         let mut batch = Vec::new();
         for (sequence, entry) in self.open.range(self.floor_raised(store) + 1..) {
             let left = match entry {
@@ -158,7 +159,7 @@ impl Table {
             if !left.concerns(store) {
                 continue;
             }
-            let holds_intent = left.intent == Some(store);
+            let holds_intent = left.intent == Some(store) && !is_early;
             if batch.len() == BATCH || holds_intent && !self.is_through(*sequence, left, store) {
                 break;
             }
@@ -262,7 +263,7 @@ impl Table {
         let stores: BTreeSet<usize> = over.flatten().collect();
         stores.into_iter().all(|store| {
             self.unconfirmed(store).is_none()
-                && self.batch(store).is_empty()
+                && self.batch(store, false).is_empty()
                 && self.removable(store, |_| false, false).is_empty()
         })
     }

@@ -33,7 +33,7 @@ fn running(count: u64) -> Table {
 
 /// Returns the numbers over which the floor of a store rises next.
 fn batch(own: &Table, store: usize) -> Vec<u64> {
-    own.batch(store).iter().map(|(id, _)| id.sequence).collect()
+    own.batch(store, false).iter().map(|(id, _)| id.sequence).collect()
 }
 
 fn none() -> Vec<u64> {
@@ -42,7 +42,7 @@ fn none() -> Vec<u64> {
 
 /// Raises the floor of a store as far as possible; every replica has it.
 fn advance(own: &mut Table, store: usize) {
-    if let Some((last, _)) = own.batch(store).last() {
+    if let Some((last, _)) = own.batch(store, false).last() {
         own.raise(store, *last, BTreeMap::from([(*last, 2)]));
         own.confirm(store, *last);
     }
