@@ -149,8 +149,9 @@ fn cut(from: usize, to: usize, since: Duration) -> Event<ClientCall> {
 
 /// Adds a client at a replica, which counts from 0; returns its index.
 fn add_client(setup: &mut Setup, replica: usize) -> usize {
-    let at = |client: &usize| client % setup.lived_in == replica;
-    let client = (setup.clients..).find(at).unwrap_or(setup.clients);
+    // A client's index tells its replica.
+    let next = setup.clients % setup.lived_in;
+    let client = setup.clients + (replica + setup.lived_in - next) % setup.lived_in;
     setup.extras.last_token_from.get_or_insert(client);
     setup.clients = client + 1;
     client
