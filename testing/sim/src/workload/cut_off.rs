@@ -80,7 +80,7 @@ fn add_death(random: &mut Random, setup: &mut Setup, events: &mut Vec<Event<Clie
     // The sweep needs every store: another fault would hold it up until the cut is over.
     events.retain(|event| matches!(event, Event::Call { .. }));
     setup.delay = setup.delay.min(Duration::from_millis(200));
-    setup.is_eventual = false;
+    (setup.is_eventual, setup.extras.has_eventual_wall) = (false, false);
     setup.feed = Engine::Replay(Once::Home);
     setup.lease = Duration::from_millis(600);
     near(setup);
