@@ -56,7 +56,7 @@ const BENCHMARKS: [(&str, &[&str]); 8] = [
     ("stores", &["--quick"]),
 ];
 
-/// Builds `mingle` with each of its engines alone, and with none.
+/// Builds `mingle` with each of its engines alone, and with none, and tests the export of telemetry.
 fn features() -> Outcome {
     for feature in ["", "embedded", "postgres", "redis", "cassandra", "mingled", "worker", "sqlx"] {
         let mut command =
@@ -64,6 +64,11 @@ fn features() -> Outcome {
         wait(command.args(["--features", feature]).env("RUSTFLAGS", "--deny warnings"))?;
     }
     let args = ["check", "--package", "mingle-cli", "--no-default-features"];
+    wait(cargo(&args).env("RUSTFLAGS", "--deny warnings"))?;
+    // Telemetry brings dependencies of its own, so no build of the short run has it.
+    let args = ["check", "--package", "mingle-cli", "--features", "otlp"];
+    wait(cargo(&args).env("RUSTFLAGS", "--deny warnings"))?;
+    let args = ["test", "--package", "mingle-server", "--features", "otlp", "--lib", "otlp"];
     wait(cargo(&args).env("RUSTFLAGS", "--deny warnings"))
 }
 

@@ -118,7 +118,7 @@ impl Served {
 
 /// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
-    args.log.start(color)?;
+    args.log.start(color, None)?;
     if !args.listen.ip().is_loopback() {
         let message =
             format!("{} is not of this machine; `mingle serve` serves others", args.listen);

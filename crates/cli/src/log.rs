@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
 use crate::exit::Failure;
 use crate::output::Color;
@@ -24,6 +25,9 @@ pub struct Log {
     log_format: Option<Look>,
 }
 
+/// A layer that receives spans.
+pub type Spans = Box<dyn Layer<Registry> + Send + Sync>;
+
 const DEFAULT: &str = "warn,mingle=info";
 
 /// How log lines look.
@@ -36,12 +40,12 @@ pub enum Look {
 }
 
 impl Log {
-    /// Starts the log, for the rest of the process.
+    /// Starts the log, for the rest of the process. `spans` receives spans, also those that are not logged.
     ///
     /// # Errors
     ///
     /// When the filter cannot be read.
-    pub fn start(&self, color: Color) -> Result<(), Failure> {
+    pub fn start(&self, color: Color, spans: Option<Spans>) -> Result<(), Failure> {
         let text = if self.log.is_empty() { DEFAULT } else { &self.log };
         let filter: Targets = text.parse().map_err(|error| {
             Failure::usage(format!(
@@ -52,12 +56,13 @@ impl Log {
         let is_terminal = std::io::stderr().is_terminal();
         let look = self.log_format.unwrap_or(if is_terminal { Look::Human } else { Look::Json });
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-        let registry = tracing_subscriber::registry().with(filter);
-        // Fails only if the process has a log already.
-        let _ = match look {
-            Look::Human => registry.with(lines.with_ansi(color.on_stderr())).try_init(),
-            Look::Json => registry.with(lines.json().flatten_event(true)).try_init(),
+        let lines = match look {
+            Look::Human => lines.with_ansi(color.on_stderr()).boxed(),
+            Look::Json => lines.json().flatten_event(true).boxed(),
         };
+        let registry = tracing_subscriber::registry().with(spans).with(lines.with_filter(filter));
+        // Fails only if the process has a log already.
+        let _ = registry.try_init();
         Ok(())
     }
 }

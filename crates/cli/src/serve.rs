@@ -13,7 +13,7 @@ use mingle_server::{Config, Server, Tokens, WorkerBounds, limits, tls};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::held::Sign;
-use crate::log::Log;
+use crate::log::{Log, Spans};
 use crate::open::{Place, block_on, open_to_stay};
 use crate::output::{Color, print};
 use crate::rest::{A_MOMENT, wait_for_rest};
@@ -114,6 +114,12 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = milliseconds(limits::SHUTDOWN_AFTER))]
     shutdown_after: u64,
 
+    /// Send traces and metrics to an OpenTelemetry collector: its address, http://HOST:PORT, to which /v1/traces
+    /// and /v1/metrics are added.
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
+
     #[command(flatten)]
     log: Log,
 
@@ -127,7 +133,8 @@ fn milliseconds(time: Duration) -> u64 {
 
 /// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
-    args.log.start(color)?;
+    let mut telemetry = Telemetry::start(args)?;
+    args.log.start(color, telemetry.spans.take())?;
     block_on(async {
         let stop = stop_signal()?;
         let opened = open_to_stay(&args.file, &args.place, color).await?;
@@ -135,6 +142,8 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         let config = config(args, &database, opened.session.replica())?;
         let at_most = config.shutdown_after.max(A_MOMENT);
         let server = Server::bind(database.clone(), args.listen, config).await.map_err(failure)?;
+        #[cfg(feature = "otlp")]
+        let _metrics = telemetry.metrics(&server)?;
         let _sign = Sign::put(&opened.data, &server.url());
         tracing::info!(url = server.url(), program = args.file, "listening");
         print(&format!("listening on {}\n", server.url()));
@@ -144,6 +153,51 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         tracing::info!("the last call has been answered");
         Ok(wait_for_rest(&database, at_most).await)
     })
+}
+
+/// The export of traces and metrics, if there is one.
+struct Telemetry {
+    /// The layer that receives spans.
+    spans: Option<Spans>,
+    #[cfg(feature = "otlp")]
+    exporter: Option<Exporter>,
+}
+
+/// The collector, and the guard that sends the last spans.
+#[cfg(feature = "otlp")]
+struct Exporter {
+    otlp: mingle_server::otlp::Otlp,
+    _traces: mingle_server::otlp::Traces,
+}
+
+impl Telemetry {
+    #[cfg(not(feature = "otlp"))]
+    #[allow(clippy::unnecessary_wraps)]
+    fn start(_args: &Args) -> Result<Self, Failure> {
+        Ok(Self { spans: None })
+    }
+
+    #[cfg(feature = "otlp")]
+    fn start(args: &Args) -> Result<Self, Failure> {
+        use tracing_subscriber::Layer as _;
+        let Some(url) = args.otlp.as_ref().filter(|url| !url.is_empty()) else {
+            return Ok(Self { spans: None, exporter: None });
+        };
+        let otlp = mingle_server::otlp::Otlp::new(url, &files::stem(&args.file))
+            .map_err(|error| Failure::usage(format!("--otlp: {error}")))?;
+        let (layer, traces) = otlp.traces();
+        Ok(Self { spans: Some(layer.boxed()), exporter: Some(Exporter { otlp, _traces: traces }) })
+    }
+
+    /// Starts to send the metrics of a server.
+    #[cfg(feature = "otlp")]
+    fn metrics(&self, server: &Server) -> Result<Option<mingle_server::otlp::Metrics>, Failure> {
+        let started = self.exporter.as_ref().map(|it| it.otlp.metrics(server.figures()));
+        started.transpose().map_err(|error| Failure {
+            message: format!("cannot start to send metrics: {error}"),
+            exit: Exit::Usage,
+        })
+    }
 }
 
 /// Returns the failure of the command for a server that cannot start.

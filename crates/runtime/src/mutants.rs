@@ -49,6 +49,11 @@ pub enum Mutant {
     HelperLeavesHome,
     /// Clean-up stops after the floor is raised.
     NothingDeleted,
+    /// Witness rows are removed once the floor is above them at their own store (P4).
+    RowsAtOwnFloor,
+    /// The floor at the store of an intent does not wait for the other stores, so the intent is removed before
+    /// the transaction is at every replica of them (P3, P4).
+    IntentNotLast,
     /// A session drops its wait set (P4, P6).
     SessionDropsWorklist,
     /// A session forgets the stamps that it has seen (P6).
@@ -98,7 +103,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -120,6 +125,8 @@ impl Mutant {
         Self::SweepWithoutFence,
         Self::HelperLeavesHome,
         Self::NothingDeleted,
+        Self::RowsAtOwnFloor,
+        Self::IntentNotLast,
         Self::SessionDropsWorklist,
         Self::SessionForgetsSeen,
         Self::SessionLeansOnNone,

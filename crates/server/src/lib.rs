@@ -50,6 +50,8 @@ pub mod metrics;
 mod objects;
 mod observed;
 pub mod openapi;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 mod overload;
 mod page;
 mod patient;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mingle::Database;
 use mingle_lang::hir::StoreId;
+use mingle_runtime::stats::Counted;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -23,6 +24,8 @@ pub(crate) struct Observed {
     oldest: Seconds,
     to_clean: Family<One, Gauge>,
     lag: Family<One, Seconds>,
+    rows: Family<One, Gauge>,
+    passed_on: Counter,
     away: Family<Two, Gauge>,
     answers: Family<Two, Counter>,
     answer_seconds: Family<Two, Counter<f64, AtomicU64>>,
@@ -45,6 +48,10 @@ impl Observed {
         registry.register("cleanup_backlog", to_clean, all.to_clean.clone());
         let lag = "How long ago the oldest of the clean-up backlog began, by store";
         registry.register_with_unit("cleanup_lag", lag, Unit::Seconds, all.lag.clone());
+        let rows = "Witness rows of this process's transactions that are not removed, by store";
+        registry.register("witness_rows", rows, all.rows.clone());
+        let passed = "Transactions that others passed on with their rows, since they did not wait";
+        registry.register("witness_rows_passed_on", passed, all.passed_on.clone());
         let away = "1 while calls that visit the store or replica are refused, else 0";
         registry.register("store_away", away, all.away.clone());
         let answers = "Reads of the runtime's own records that were answered, one round trip each";
@@ -77,6 +84,8 @@ impl Observed {
             self.to_clean.get_or_create_owned(&label).set(count as i64);
             let lag = backlog.lag.get(name).copied().unwrap_or_default();
             self.lag.get_or_create_owned(&label).set(lag.as_secs_f64());
+            let rows = backlog.rows.get(name).copied().unwrap_or(0);
+            self.rows.get_or_create_owned(&label).set(rows as i64);
             let store = database.runtime().store(StoreId(index as u32));
             let replicas = &store.capabilities().replicas;
             for replica in
@@ -90,6 +99,7 @@ impl Observed {
             self.away.get_or_create_owned(&of(&away.store, replica)).set(1);
         }
         let runtime = database.runtime();
+        set(&self.passed_on, runtime.stats().get(Counted::PassedOn));
         for answered in runtime.answered() {
             let replica = answered.replica.as_deref().unwrap_or_default();
             let place = of(&answered.store, replica);

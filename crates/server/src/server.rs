@@ -89,6 +89,13 @@ impl Server {
         self.address
     }
 
+    /// Returns a function that returns the metrics of the server, in the OpenMetrics text format of
+    /// `/metrics`.
+    pub fn figures(&self) -> impl Fn() -> String + Send + Sync + use<> {
+        let app = self.app.clone();
+        move || app.metrics.text(&app.database, app.admission.as_ref())
+    }
+
     /// Returns the URL at which a client finds the server.
     pub fn url(&self) -> String {
         let scheme = if self.app.config.tls.is_some() { "https" } else { "http" };

@@ -177,7 +177,8 @@ pub enum Write {
     /// equal ones are one.
     Witness(WitnessRow),
     /// Removes all witness rows of this transaction that are there. For the end of a transaction
-    /// alone, when its floor is at every replica of every store that it visits.
+    /// alone, when its floor is at every replica of every store that it visits, except a store with one copy
+    /// that holds its intent.
     Forget(TransactionId),
     /// Writes a record and replaces the former one. At replicas it merges as a register does.
     Record(RecordKey, Bytes),

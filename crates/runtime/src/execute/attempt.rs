@@ -212,11 +212,14 @@ impl Executor {
         } else {
             self.drive(&mut machine, pinned, visit, transaction, told).await?
         };
-        if visit.is_hold_lost && visit.taken.is_none() && execution.has_begun() {
+        // The phase has removed the hold. Its witness may be gone, too, with a floor above it.
+        let is_over = matches!(step, Some(Step::Over));
+        let is_lost = visit.is_hold_lost && visit.taken.is_none() && !is_over;
+        if is_lost && execution.has_begun() {
             // Another process has run the phase: the next attempt looks for its witness.
             return Err(Error::Store(StoreError::Conflict));
         }
-        visit.is_fenced |= visit.is_hold_lost && !execution.has_begun();
+        visit.is_fenced |= is_lost && !execution.has_begun();
         Ok(match step {
             Some(step) => Driven::Step(step),
             None => Driven::Finished(machine.finish()),

@@ -347,7 +347,8 @@ impl Executor {
         let (deadline, since) = (control.deadline, self.stores.world.elapsed());
         let is_read_only = !is_durable && visit.flushed.is_empty();
         let _commits = control.doing.commits();
-        let error = match self.stores.by_or_behind(deadline, transaction.commit(commit)).await {
+        let committing = self.stores.traced(visit.store, "commit", transaction.commit(commit));
+        let error = match self.stores.by_or_behind(deadline, committing).await {
             Some(Ok(committed)) => return Ok(committed),
             Some(Err(error)) => error,
             None if is_read_only => self.stores.silent(visit.store, visit.replica.as_ref(), since),

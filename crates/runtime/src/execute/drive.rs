@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use mingle_model::{Name, Origin, Stamp, TransactionId};
-use mingle_store::{Answer, Data, Read, Session as StoreSession, Transaction};
+use mingle_store::{Answer, Data, Read, Session as StoreSession, Transaction, Write};
 
 use crate::api::call::PhaseReport;
 use crate::api::error::Error;
@@ -156,13 +156,24 @@ impl Executor {
                 }
                 Need::Flush(writes) => {
                     report.round_trips += 1;
-                    visit.flushed.extend(writes.iter().cloned());
-                    transaction.flush(writes).await.map_err(Error::Store)?;
+                    self.flush(visit, writes, transaction).await?;
                 }
                 Need::Turn | Need::Done | Need::Answer(_) | Need::Hold(_) => return Ok(None),
                 Need::StartOver => return Ok(Some(Step::StartOver)),
             }
         }
+    }
+
+    /// Sends writes before the commit.
+    async fn flush(
+        &self,
+        visit: &mut Visit,
+        writes: Vec<Write>,
+        transaction: &mut dyn Transaction,
+    ) -> Result<(), Error> {
+        visit.flushed.extend(writes.iter().cloned());
+        let flushing = transaction.flush(writes);
+        self.stores.traced(visit.store, "flush", flushing).await.map_err(Error::Store)
     }
 
     /// Asks the attempt's questions together with reads of the phase, and judges the answers.
@@ -188,6 +199,7 @@ impl Executor {
             } else {
                 transaction.read(part)
             };
+            let reading = self.stores.traced(visit.store, "read", reading);
             let found = reading.await.map_err(Error::Store)?;
             if answers.is_empty() {
                 answers = found;

@@ -34,6 +34,7 @@
 //! reader of an `isolated` transaction that has not begun can be aborted: a witness says that it never commits.
 //! If the intent has a mark, the transaction is parked, and only an operator has it tried again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -312,6 +313,16 @@ impl Executor {
         Ok(Fetched::Found(Box::new(Found { intent, parked })))
     }
 
+    /// Returns the stores that a transaction's program names, and those where it has left records.
+    pub(crate) fn may_concern(&self, execution: &Execution) -> BTreeSet<usize> {
+        let phases = execution.call.plan.phases.iter();
+        let named = phases.filter_map(|phase| execution.store_name(phase));
+        let mut stores: BTreeSet<usize> =
+            named.filter_map(|name| self.stores.store_called(&name)).collect();
+        stores.extend(execution.left.stores());
+        stores
+    }
+
     /// Retries a transaction of this origin until it is finished or parked.
     pub(crate) fn finish_later(&self, id: TransactionId, execution: &Execution) {
         let is_certain = execution.has_begun();
@@ -328,7 +339,7 @@ impl Executor {
                 .collect(),
         };
         let (left, holds) = (execution.left.clone(), execution.holds.clone());
-        self.in_flight.table().gives_up(id);
+        self.in_flight.table().gives_up(id, Some(self.may_concern(execution)));
         let me = self.me.clone();
         let world = self.stores.world.clone();
         self.stores.world.spawn(Box::pin(async move {

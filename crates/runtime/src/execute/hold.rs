@@ -266,7 +266,7 @@ impl Executor {
 
     /// Gives back, in the background, what a transaction holds that will never commit; it is over after that.
     pub(crate) fn give_back_later(&self, id: TransactionId, execution: &Execution) {
-        self.in_flight.table().gives_up(id);
+        self.in_flight.table().gives_up(id, Some(self.may_concern(execution)));
         let (mut holds, left) = (execution.holds.clone(), (*execution.left).clone());
         let (me, world) = (self.me.clone(), self.stores.world.clone());
         self.stores.world.spawn(Box::pin(async move {

@@ -279,7 +279,8 @@ impl Executor {
         let id = commit.id;
         let _commits = control.doing.commits();
         let unknown = || StoreError::Unknown { store: self.stores.name_at(first), id };
-        let committed = self.stores.by_or_behind(control.deadline, united.commit(commit)).await;
+        let committing = self.stores.traced(first, "commit", united.commit(commit));
+        let committed = self.stores.by_or_behind(control.deadline, committing).await;
         match committed.unwrap_or_else(|| Err(unknown())) {
             Err(StoreError::Unknown { .. }) => {
                 self.ask_single_engine(execution, (first, session), id, control.deadline).await

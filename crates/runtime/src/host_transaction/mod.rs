@@ -111,7 +111,7 @@ impl Executor {
         }
         if let Some(id) = pending.execution.id {
             // Once it is committed, a transaction that finds it need not wait for this process to follow.
-            self.in_flight.table().gives_up(id);
+            self.in_flight.table().gives_up(id, None);
         }
         Ok(inside)
     }

@@ -1,34 +1,31 @@
 //! Clean-up of this origin's transactions once they are over.
 //!
-//! First every replica of every visited store must have the commit witnesses, or the floor that
-//! stands for the omitted ones (`deferred`). Then the origin's floor is raised at each store, and every
-//! replica must have it. Then commit witnesses and witness rows are deleted, and last the intent.
-//! So a process that slept through all of it finds the witness or the floor.
+//! One task for each store, a *lane* (`table/lane`), so that a store or a replica that is away holds up only
+//! the records that need it. First every replica of the store must have the commit witnesses, or the floor
+//! that stands for the omitted ones (`deferred`). Then the origin's floor is raised at the store, and every
+//! replica must have it. Then the commit witnesses there are deleted. The floor at the store of an intent,
+//! and with it the intent, comes last. So a process that slept through all of it finds the witness or the floor.
+//!
+//! A lane asks all replicas of its store side by side. While one is known to be away, the lane asks none of
+//! them, since no floor could rise, and goes on removing records whose floors are everywhere. A lane keeps its
+//! state, so it continues where it was when the replica is back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
 use std::time::Duration;
 
-use mingle_model::{Name, Stamp, TransactionId};
+use futures_util::future::join_all;
+use mingle_model::{Name, Origin, Stamp, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 
 use crate::in_flight::InFlight;
+use crate::in_flight::table::lane::Removable;
 use crate::in_flight::table::{DeferredWitness, Left};
 use crate::mutants::Mutant;
 use crate::observe::metrics;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::first_part;
-
-/// The result of a round of cleaning.
-enum Round {
-    /// Nothing can be cleaned.
-    Idle,
-    /// Something was cleaned.
-    Cleaned,
-    /// Something is not everywhere yet, or a store is away.
-    Waits,
-}
 
 /// The records that a store is asked for before clean-up.
 struct Asked {
@@ -99,42 +96,37 @@ impl InFlight {
 
     /// Takes note that a transaction of this origin is over.
     pub(crate) fn is_over(&self, id: TransactionId, left: Left) {
-        let (is_first_deferred, is_first_ready) = {
+        let (is_first_deferred, stores, origin) = {
             let mut own = self.table();
             let is_deferred = left.deferred.is_some();
-            own.over(id, left);
+            let stores = own.over(id, left);
             metrics::open(own.open());
-            let is_first_deferred = is_deferred && !std::mem::replace(&mut own.is_settling, true);
-            let is_first_ready = !own.is_cleaning && !own.ready().is_empty();
-            own.is_cleaning |= is_first_ready;
-            (is_first_deferred, is_first_ready)
+            let is_first = is_deferred && !std::mem::replace(&mut own.is_settling, true);
+            (is_first, stores, own.origin())
         };
         if is_first_deferred {
             self.see_to_deferred();
         }
-        if is_first_ready {
-            self.see_to_cleaning();
+        for store in stores {
+            self.clean_store(origin, store);
         }
     }
 
-    fn see_to_cleaning(&self) {
+    /// Cleans a store in a task of its own, until no transaction that is over has records there.
+    fn clean_store(&self, origin: Origin, store: usize) {
         let (me, world, pause) =
             (self.me.clone(), self.stores.world.clone(), self.stores.settings.clean_after);
         self.stores.world.spawn(Box::pin(async move {
             world.sleep(pause).await;
             let mut waited = 0;
             while let Some(in_flight) = Weak::upgrade(&me) {
-                match in_flight.clean_once().await {
-                    Round::Idle => {
-                        let mut own = in_flight.table();
-                        if own.ready().is_empty() {
-                            own.is_cleaning = false;
-                            return;
-                        }
-                    }
-                    Round::Cleaned => waited = 0,
-                    Round::Waits => waited += 1,
+                let cleaned = in_flight.clean_once(store).await;
+                in_flight.stores.note_failed("clean-up", &cleaned);
+                if in_flight.table().end_lane(origin, store) {
+                    return;
                 }
+                // Failed steps are tried again.
+                waited = if matches!(cleaned, Ok(true)) { 0 } else { waited + 1 };
                 let pause = pause.max(in_flight.stores.backoff(waited + 4));
                 drop(in_flight);
                 world.sleep(pause).await;
@@ -142,79 +134,109 @@ impl InFlight {
         }));
     }
 
-    async fn clean_once(&self) -> Round {
-        let ready = self.table().ready();
-        if ready.is_empty() {
-            return Round::Idle;
+    /// Removes the records of a store that are not needed any more, and raises the floor there; true if there
+    /// was anything to do.
+    async fn clean_once(&self, store: usize) -> Result<bool, StoreError> {
+        // Other stores may have let go of these since the last round.
+        let has_removed = self.remove(store).await?;
+        if self.stores.has_replica_away(store) || !self.advance(store).await? {
+            return Ok(has_removed);
         }
-        let cleaned = self.clean(ready).await;
-        self.stores.note_failed("clean-up", &cleaned);
-        match cleaned {
-            Ok(true) => Round::Cleaned,
-            // Failed steps are tried again.
-            Ok(false) | Err(_) => Round::Waits,
-        }
+        self.remove(store).await?;
+        Ok(true)
     }
 
-    /// Cleans up after the transactions that are over everywhere; true if there was any.
-    async fn clean(&self, mut ready: Vec<(TransactionId, Left)>) -> Result<bool, StoreError> {
+    /// Raises the floor of a store as far as every replica has what it stands for; true if a floor is
+    /// everywhere that was not before.
+    async fn advance(&self, store: usize) -> Result<bool, StoreError> {
         // A floor on its way is waited for. If it were raised again and again while more
         // transactions end, it would never be everywhere.
-        let raised = self.table().raised;
-        if ready.first().is_some_and(|(first, _)| first.sequence <= raised) {
-            ready.retain(|(id, _)| id.sequence <= raised);
+        let unconfirmed = self.table().unconfirmed(store);
+        let floor = match unconfirmed {
+            Some(floor) => floor,
+            None => match self.raise(store).await? {
+                Some(floor) => floor,
+                None => return Ok(false),
+            },
+        };
+        let is_everywhere = self.stores.is_raised(floor, &BTreeSet::from([store])).await?;
+        if is_everywhere {
+            self.table().confirm(store, floor);
         }
-        let parts = self.cut_at_what_is_missing(&mut ready).await?;
-        let Some((last, _)) = ready.last() else { return Ok(false) };
+        Ok(is_everywhere)
+    }
+
+    /// Raises the floor of a store over the next transactions that are at every replica there.
+    async fn raise(&self, store: usize) -> Result<Option<TransactionId>, StoreError> {
+        let is_early = self.stores.mutant == Mutant::IntentNotLast;
+        let mut batch = self.table().batch(store, is_early);
+        if batch.is_empty() {
+            return Ok(None);
+        }
+        let parts = self.cut_at_what_is_missing(store, &mut batch).await?;
+        let Some((last, _)) = batch.last() else { return Ok(None) };
         let last = *last;
-        let stores: BTreeSet<usize> = ready.iter().flat_map(|(_, left)| left.stores()).collect();
         if self.stores.mutant == Mutant::FloorAfterDeletion {
-            self.delete(&ready, &parts).await?;
+            self.delete(store, &all_of(store, &batch, &parts)).await?;
         }
-        self.raise(last, &stores).await?;
-        if !self.stores.is_raised(last, &stores).await? {
+        if self.table().settled(store) < last.sequence {
+            self.stores.raise_at(store, None, last).await?;
+        }
+        self.table().raise(store, last, parts);
+        Ok(Some(last))
+    }
+
+    /// Removes the records of a store that are not needed any more; true if there was any.
+    async fn remove(&self, store: usize) -> Result<bool, StoreError> {
+        let (mut removable, is_early) = {
+            let own = self.table();
+            let is_early = self.stores.mutant == Mutant::RowsAtOwnFloor;
+            (own.removable(store, |other| !self.stores.is_many(other), is_early), is_early)
+        };
+        if !is_early {
+            self.keep_what_is_unseen(&mut removable).await;
+        }
+        if removable.is_empty() {
             return Ok(false);
         }
         // Done before the deletion: a runtime that still remembers a row would pass it on, and no
         // process would remove the new row.
-        self.stores.cache().drop_rows(last);
+        self.stores.cache().drop_rows(removable.rows.iter().map(|(id, _)| *id));
         if !matches!(self.stores.mutant, Mutant::FloorAfterDeletion | Mutant::NothingDeleted) {
-            self.delete(&ready, &parts).await?;
+            self.delete(store, &removable).await?;
         }
-        let open = {
+        let (open, count) = {
             let mut own = self.table();
-            own.cleaned(last.origin, last.sequence);
-            own.open()
+            let count = own.removed(store, &removable);
+            (own.open(), count)
         };
         metrics::open(open);
-        self.stores.stats.add(Counted::Cleaned, ready.len() as u64);
+        self.stores.stats.add(Counted::Cleaned, count);
         Ok(true)
     }
 
-    /// Cuts the list before the first transaction of which some replica lacks something. Returns
-    /// the number of parts of each commit witness.
+    /// Cuts the list before the first transaction of which some replica of the store lacks something.
+    /// Returns the number of parts of each commit witness.
     async fn cut_at_what_is_missing(
         &self,
-        ready: &mut Vec<(TransactionId, Left)>,
-    ) -> Result<BTreeMap<(usize, TransactionId), u32>, StoreError> {
+        store: usize,
+        batch: &mut Vec<(TransactionId, Left)>,
+    ) -> Result<BTreeMap<TransactionId, u32>, StoreError> {
         let mut parts = BTreeMap::new();
-        self.look_for_what_is_old(ready);
-        for store in 0..self.stores.all.len() {
-            self.cut_at_what_is_missing_at(store, ready, &mut parts).await?;
-        }
+        self.look_for_what_is_old(store, batch);
+        self.cut_at_what_is_missing_at(store, batch, &mut parts).await?;
         // That took time: witnesses that may have been written meanwhile are looked for in the next
         // round.
         let now = self.stores.world.elapsed();
         let may_be_there = |(id, left): &(TransactionId, Left)| {
-            let deferred = left.deferred.as_ref();
+            let deferred = left.deferred.as_ref().filter(|deferred| deferred.store == store);
             let is_out =
                 |deferred: &DeferredWitness| !deferred.is_written && !self.table().is_left_out(*id);
             deferred.is_some_and(|deferred| self.is_old(deferred, now) || is_out(deferred))
         };
-        if let Some(at) = ready.iter().position(may_be_there) {
-            ready.truncate(at);
+        if let Some(at) = batch.iter().position(may_be_there) {
+            batch.truncate(at);
         }
-        self.cut_at_what_is_unseen(ready).await?;
         Ok(parts)
     }
 
@@ -222,14 +244,13 @@ impl InFlight {
         &self,
         store: usize,
         ready: &mut Vec<(TransactionId, Left)>,
-        parts: &mut BTreeMap<(usize, TransactionId), u32>,
+        parts: &mut BTreeMap<TransactionId, u32>,
     ) -> Result<(), StoreError> {
         let Asked { witnesses, deferred } = Asked::at(store, ready);
         let Some(own) = ready.first().map(|(id, _)| id.origin) else { return Ok(()) };
         if witnesses.is_empty() && deferred.is_empty() {
             return Ok(());
         }
-        let removed = self.table().removed_up_to(own);
         let swept = self.gone_where_written(store, ready).await?;
         let read = |(id, _): &(TransactionId, Wanted)| {
             Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
@@ -238,8 +259,10 @@ impl InFlight {
         reads.push(Read::Record(RecordKey::of_origin(RecordKind::Floor, own)));
         // Of several copies of a phase each replica counts one; all must have counted the same.
         let mut copies: BTreeMap<TransactionId, Bytes> = BTreeMap::new();
-        for replica in self.replicas_to_check(store) {
-            let mut answers = self.stores.read_records(store, replica, &reads).await?;
+        let replicas = self.replicas_to_check(store).into_iter();
+        let asked = replicas.map(|replica| self.stores.read_records(store, replica, &reads));
+        for answers in join_all(asked).await {
+            let mut answers = answers?;
             // A witness that a sweep has deleted since the floor was raised was everywhere before.
             let raised = match answers.pop() {
                 Some(Data::Record(Some(found))) => read_floor(&found),
@@ -252,7 +275,7 @@ impl InFlight {
                 match data {
                     Data::Record(Some(first)) => {
                         let count = first_part(&first).map_or(1, |(count, _)| count);
-                        parts.insert((store, *id), count);
+                        parts.insert(*id, count);
                         if *copies.entry(*id).or_insert_with(|| first.clone()) != first {
                             ready.retain(|(other, _)| other < id);
                         }
@@ -263,7 +286,7 @@ impl InFlight {
                             Wanted::Yes => raised,
                             Wanted::ByItself if raised == u64::MAX => raised,
                             Wanted::ByItself if swept.contains(id) => raised,
-                            Wanted::ByItself => removed,
+                            Wanted::ByItself => 0,
                         };
                         if id.sequence > gone {
                             ready.retain(|(other, _)| other < id);
@@ -311,13 +334,16 @@ impl InFlight {
         Ok(gone)
     }
 
-    /// Finds the deferred commit witnesses that other processes have had time to write.
-    fn look_for_what_is_old(&self, ready: &mut [(TransactionId, Left)]) {
+    /// Finds the deferred commit witnesses at a store that other processes have had time to write.
+    fn look_for_what_is_old(&self, store: usize, batch: &mut [(TransactionId, Left)]) {
         let now = self.stores.world.elapsed();
-        for (_, left) in ready {
-            if let Some(deferred) = left.deferred.take_if(|deferred| self.is_old(deferred, now)) {
-                // The floor at its store stands for it, too.
-                left.rows.insert(deferred.store);
+        let is_here = |deferred: &DeferredWitness| deferred.store == store;
+        for (id, left) in batch {
+            let old =
+                left.deferred.take_if(|deferred| is_here(deferred) && self.is_old(deferred, now));
+            if old.is_some() {
+                // The process that wrote it has left rows, too.
+                self.table().may_have_rows(*id, store);
             }
         }
     }
@@ -327,30 +353,15 @@ impl InFlight {
             && (deferred.is_tried || deferred.since + self.stores.settings.fresh_for() <= now)
     }
 
-    /// Cuts the list before the first transaction whose session had seen writes that some replica
-    /// lacks.
-    async fn cut_at_what_is_unseen(
-        &self,
-        ready: &mut Vec<(TransactionId, Left)>,
-    ) -> Result<(), StoreError> {
-        for (store, stamp) in seen_by(ready) {
+    /// Keeps the rows of transactions whose session had seen writes that some replica lacks.
+    async fn keep_what_is_unseen(&self, removable: &mut Removable) {
+        for (store, stamp) in seen_by(&removable.rows) {
             let Some(index) = self.stores.store_called(&store) else { continue };
-            let everywhere = self.stores.all[index].everywhere().await?;
-            self.stores.cache().note_everywhere(
-                index,
-                everywhere.clone(),
-                self.stores.world.elapsed(),
-            );
-            if everywhere.covers(&stamp) {
-                continue;
-            }
-            let lacks =
-                |left: &Left| left.seen.get(&store).is_some_and(|seen| !everywhere.covers(seen));
-            if let Some(at) = ready.iter().position(|(_, left)| lacks(left)) {
-                ready.truncate(at);
-            }
+            let everywhere = self.stores.seen_everywhere(index, &stamp).await;
+            removable.rows.retain(|(_, left)| {
+                left.seen.get(&store).is_none_or(|seen| everywhere.covers(seen))
+            });
         }
-        Ok(())
     }
 
     fn replicas_to_check(&self, store: usize) -> Vec<Option<Name>> {
@@ -361,64 +372,49 @@ impl InFlight {
         replicas
     }
 
-    /// Raises the floor at the stores.
-    async fn raise(&self, last: TransactionId, stores: &BTreeSet<usize>) -> Result<(), StoreError> {
-        if self.table().raised >= last.sequence && self.table().origin == last.origin {
-            return Ok(());
+    /// Deletes records at a store; intents last.
+    async fn delete(&self, store: usize, removable: &Removable) -> Result<(), StoreError> {
+        let replica = self.stores.answering(store);
+        let mut writes: Vec<Write> =
+            removable.rows.iter().map(|(id, _)| Write::Forget(*id)).collect();
+        for (id, parts) in &removable.witnesses {
+            let key = |part| RecordKey::of(RecordKind::Witness, *id, part);
+            writes.extend((0..*parts).map(|part| Write::Discard(key(part))));
         }
-        // Stores with several replicas come first: the floor is on its way there meanwhile.
-        let (many, one): (Vec<usize>, Vec<usize>) =
-            stores.iter().partition(|store| self.stores.is_many(**store));
-        for store in many.into_iter().chain(one) {
-            if self.table().settled(store) < last.sequence {
-                self.stores.raise_at(store, None, last).await?;
-            }
-        }
-        let mut own = self.table();
-        if own.origin == last.origin {
-            own.raised = last.sequence;
+        self.stores.write_in_batches(store, replica.as_ref(), writes).await?;
+        let ids = &removable.intents;
+        if let (Some(first), Some(last)) = (ids.first(), ids.last()) {
+            let kinds = [RecordKind::Fixed, RecordKind::Parked, RecordKind::Intent];
+            let mut writes = self.stores.records_between(store, &kinds, *first, *last).await?;
+            writes.retain(|write| match write {
+                Write::Discard(key) => key.transaction().is_some_and(|(id, _)| ids.contains(&id)),
+                _ => false,
+            });
+            self.stores.write_in_batches(store, replica.as_ref(), writes).await?;
         }
         Ok(())
     }
+}
 
-    /// Deletes the records that the transactions have left; their intents last.
-    async fn delete(
-        &self,
-        ready: &[(TransactionId, Left)],
-        parts: &BTreeMap<(usize, TransactionId), u32>,
-    ) -> Result<(), StoreError> {
-        for store in 0..self.stores.all.len() {
-            let mut writes = Vec::new();
-            for (id, left) in ready {
-                if left.rows.contains(&store) {
-                    writes.push(Write::Forget(*id));
-                }
-                for part in 0..parts.get(&(store, *id)).copied().unwrap_or(0) {
-                    writes.push(Write::Discard(RecordKey::of(RecordKind::Witness, *id, part)));
-                }
-            }
-            self.stores.write_in_batches(store, writes).await?;
+/// Returns all records that transactions have left at a store.
+fn all_of(
+    store: usize,
+    batch: &[(TransactionId, Left)],
+    parts: &BTreeMap<TransactionId, u32>,
+) -> Removable {
+    let mut all = Removable::default();
+    for (id, left) in batch {
+        if left.has_witness(store) {
+            all.witnesses.push((*id, parts.get(id).copied().unwrap_or(0)));
         }
-        for store in 0..self.stores.all.len() {
-            let ids: Vec<TransactionId> = ready
-                .iter()
-                .filter(|(_, left)| left.intent == Some(store))
-                .map(|(id, _)| *id)
-                .collect();
-            if let (Some(first), Some(last)) = (ids.first(), ids.last()) {
-                let kinds = [RecordKind::Fixed, RecordKind::Parked, RecordKind::Intent];
-                let mut writes = self.stores.records_between(store, &kinds, *first, *last).await?;
-                writes.retain(|write| match write {
-                    Write::Discard(key) => {
-                        key.transaction().is_some_and(|(id, _)| ids.contains(&id))
-                    }
-                    _ => false,
-                });
-                self.stores.write_in_batches(store, writes).await?;
-            }
+        if left.rows.contains(&store) {
+            all.rows.push((*id, left.clone()));
         }
-        Ok(())
+        if left.intent == Some(store) {
+            all.intents.push(*id);
+        }
     }
+    all
 }
 
 fn seen_by(ready: &[(TransactionId, Left)]) -> BTreeMap<Name, Stamp> {

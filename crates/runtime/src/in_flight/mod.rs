@@ -36,6 +36,7 @@ impl InFlight {
         let mut own = self.table();
         if own.origin() == fenced {
             *own = Table::new(draw_origin(&*self.stores.world));
+            self.stores.cache().drop_rows_of(fenced);
         }
     }
 }

@@ -131,6 +131,9 @@ pub struct Backlog {
     pub to_clean: BTreeMap<Name, usize>,
     /// The age of the oldest of those, by store.
     pub lag: BTreeMap<Name, Duration>,
+    /// The number of witness rows that its transactions have left and that are not removed, by store; rows
+    /// that they have passed on for others are not included.
+    pub rows: BTreeMap<Name, usize>,
 }
 
 /// The answer of one place about the processes that have left records there.
@@ -157,6 +160,7 @@ impl Recovery {
             oldest: sums.oldest.as_ref().map(age).unwrap_or_default(),
             to_clean: sums.to_clean.iter().map(|(at, (count, _))| (named(at), *count)).collect(),
             lag: sums.to_clean.iter().map(|(at, (_, since))| (named(at), age(since))).collect(),
+            rows: self.stores.cache().rows_at().iter().map(|(at, n)| (named(at), *n)).collect(),
         }
     }
 

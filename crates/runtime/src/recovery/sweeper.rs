@@ -33,6 +33,9 @@ pub struct Swept {
     pub open: Vec<Origin>,
 }
 
+/// The lowest floors of origins at stores, as far as they were asked for.
+type Floors = BTreeMap<(usize, Origin), u64>;
+
 /// The records of one origin at stores.
 #[derive(Default)]
 struct Trace {
@@ -204,16 +207,50 @@ impl Recovery {
         Ok(())
     }
 
-    /// True if no transaction has to wait any more because of a row. The row's transaction need not
-    /// have visited the store of the row: rows are passed on.
-    async fn is_over_at(&self, row: &WitnessRow) -> Result<bool, StoreError> {
-        for name in &row.stores {
-            let Some(store) = self.stores.store_called(name) else { return Ok(false) };
-            if self.stores.floor_at(store, row.id.origin).await? < row.id.sequence {
+    /// True if no transaction has to wait any more because of a row at a store: the floors of the stores that
+    /// it names are everywhere, and so is what its session had seen. A row that names no known store ends
+    /// with the floor of its own one. The row's transaction need not have visited that store: rows are passed on.
+    async fn is_over_at(
+        &self,
+        store: usize,
+        row: &WitnessRow,
+        floors: &mut Floors,
+    ) -> Result<bool, StoreError> {
+        let named: Vec<usize> =
+            row.stores.iter().filter_map(|name| self.stores.store_called(name)).collect();
+        let is_known = !named.is_empty() && named.len() == row.stores.len();
+        for at in if is_known { named } else { vec![store] } {
+            if self.floor_at(at, row.id.origin, floors).await? < row.id.sequence {
                 return Ok(false);
             }
         }
-        Ok(!row.stores.is_empty())
+        for (place, stamp) in &row.seen {
+            let Some(at) = self.stores.store_called(place) else { continue };
+            if !self.stores.seen_everywhere(at, stamp).await.covers(stamp) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the lowest floor of an origin at any replica of a store, asked for once.
+    async fn floor_at(
+        &self,
+        store: usize,
+        origin: Origin,
+        floors: &mut Floors,
+    ) -> Result<u64, StoreError> {
+        if let Some(floor) = floors.get(&(store, origin)) {
+            return Ok(*floor);
+        }
+        // Those of a store that is away may be lower than any that is known: no row ends there.
+        let floor = match self.stores.floor_at(store, origin).await {
+            Ok(floor) => floor,
+            Err(StoreError::Unavailable { .. } | StoreError::Unknown { .. }) => 0,
+            Err(error) => return Err(error),
+        };
+        floors.insert((store, origin), floor);
+        Ok(floor)
     }
 
     /// Deletes the records below the floor, which arrived after their transaction was cleaned up.
@@ -223,6 +260,7 @@ impl Recovery {
         if self.stores.mutant == Mutant::NothingDeleted {
             return Ok(trace);
         }
+        let mut floors = Floors::new();
         for store in 0..self.stores.all.len() {
             let records: Vec<&RecordKey> =
                 trace.records.iter().filter(|(at, _)| *at == store).map(|(_, key)| key).collect();
@@ -230,7 +268,7 @@ impl Recovery {
             if records.is_empty() && rows.is_empty() {
                 continue;
             }
-            let floor = self.stores.floor_at(store, origin).await?;
+            let floor = self.floor_at(store, origin, &mut floors).await?;
             let mut writes = Vec::new();
             for key in records {
                 let is_below = match key.transaction() {
@@ -245,13 +283,13 @@ impl Recovery {
             }
             let mut forgotten = BTreeSet::new();
             for row in rows {
-                if row.id.sequence > floor && !self.is_over_at(row).await? {
+                if !self.is_over_at(store, row, &mut floors).await? {
                     rest.rows.entry(store).or_default().push(row.clone());
                 } else if forgotten.insert(row.id) {
                     writes.push(Write::Forget(row.id));
                 }
             }
-            self.stores.write_in_batches(store, writes).await?;
+            self.stores.write_in_batches(store, None, writes).await?;
         }
         Ok(rest)
     }
@@ -405,7 +443,7 @@ impl Recovery {
                 let rows = self.stores.all_rows(store, None, Some(origin)).await?;
                 let ids: BTreeSet<TransactionId> = rows.iter().map(|row| row.id).collect();
                 writes.extend(ids.into_iter().map(Write::Forget));
-                self.stores.write_in_batches(store, writes).await?;
+                self.stores.write_in_batches(store, None, writes).await?;
             }
         }
         Ok(())

@@ -163,6 +163,24 @@ impl Stores {
         open.map(|((store, _), _)| *store).collect()
     }
 
+    /// True if calls that visit the store, or one of its replicas, are refused at present.
+    pub(crate) fn has_replica_away(&self, store: usize) -> bool {
+        let circuits = self.circuits();
+        !circuits.0.is_empty()
+            && circuits.0.iter().any(|((at, _), failing)| *at == store && failing.is_open)
+    }
+
+    /// Returns the replica for writes of records that reach all replicas: none, the replica of the store's
+    /// choice, unless a replica is away and another one is not.
+    pub(crate) fn answering(&self, store: usize) -> Option<Name> {
+        if !self.is_many(store) || !self.has_replica_away(store) {
+            return None;
+        }
+        let replicas = self.replicas(store);
+        let circuits = self.circuits();
+        replicas.into_iter().find(|it| circuits.open(&(store, it.clone())).is_none()).flatten()
+    }
+
     /// Returns the failure of the store or replica that a phase of a session at `home` visits, if
     /// any.
     pub(crate) fn away_for(

@@ -8,6 +8,7 @@ pub mod lost_replicas;
 pub(crate) mod monitors;
 pub(crate) mod plans;
 pub(crate) mod records;
+pub(crate) mod traced;
 pub(crate) mod visibility;
 pub(crate) mod visibility_cache;
 

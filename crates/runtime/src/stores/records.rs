@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::future::join_all;
 use mingle_model::{Name, Origin, TransactionId, WitnessRow};
 use mingle_store::record::{floor, read_floor};
 use mingle_store::{
     Answer, Bytes, Commit, Data, Guard, Read, RecordKey, RecordKind, Session as StoreSession,
     StoreError, Transaction, Write,
 };
+
+use tracing::Instrument as _;
 
 use crate::api::error::Error;
 use crate::api::settings::{BATCH, REMOVAL_PAUSE_MAX, REMOVED_AT_ONCE};
@@ -26,13 +29,15 @@ impl Stores {
         let session = StoreSession { replica: replica.cloned(), ..StoreSession::default() };
         let mut attempts = 0;
         loop {
-            let transaction = self.all[store].begin(&session).await?;
             let commit = Commit {
                 writes: vec![Write::Record(key.clone(), floor(last.sequence))],
                 guards: vec![Guard::Below(key.clone(), last.sequence)],
                 ..Commit::default()
             };
-            match transaction.commit(commit).await {
+            let raising = async { self.all[store].begin(&session).await?.commit(commit).await };
+            let since = self.world.elapsed();
+            let raised = self.by(since.saturating_add(self.settings.deadline), raising).await;
+            match raised.unwrap_or_else(|| Err(self.silent(store, replica, since))) {
                 Ok(_) => return Ok(()),
                 Err(StoreError::Conflict | StoreError::Unknown { .. }) if attempts < 20 => {}
                 Err(error) => return Err(error),
@@ -58,8 +63,10 @@ impl Stores {
         let read = [Read::Record(RecordKey::of_origin(RecordKind::Floor, last.origin))];
         // A store with one copy has all that it has acknowledged.
         for store in stores.iter().filter(|store| self.is_many(**store)) {
-            for replica in self.replicas(*store) {
-                let answers = self.read_records(*store, replica, &read).await?;
+            let replicas = self.replicas(*store).into_iter();
+            let asked = replicas.map(|replica| self.read_records(*store, replica, &read));
+            for answers in join_all(asked).await {
+                let answers = answers?;
                 let Some(Data::Record(Some(found))) = answers.first() else { return Ok(false) };
                 if read_floor(found) < last.sequence {
                     return Ok(false);
@@ -110,12 +117,13 @@ impl Stores {
     pub(crate) async fn write_in_batches(
         &self,
         store: usize,
+        replica: Option<&Name>,
         writes: Vec<Write>,
     ) -> Result<(), StoreError> {
         let mut batches = writes.chunks(REMOVED_AT_ONCE).peekable();
         while let Some(batch) = batches.next() {
             let begin = self.world.elapsed();
-            self.write_records(store, None, batch.to_vec()).await?;
+            self.write_records(store, replica.cloned(), batch.to_vec()).await?;
             if batches.peek().is_some() {
                 // Most of the time is left to the callers.
                 let took = self.world.elapsed().saturating_sub(begin);
@@ -137,6 +145,7 @@ impl Stores {
             let mut transaction = self.all[store].begin(&session).await?;
             transaction.read(reads).await
         };
+        let read = read.instrument(self.request_span(store, "read records"));
         let since = self.world.elapsed();
         let read = self.by(since.saturating_add(self.settings.deadline), read).await;
         let answers =
@@ -162,6 +171,7 @@ impl Stores {
         loop {
             let commit = Commit { writes: writes.clone(), ..Commit::default() };
             let writing = async { self.all[store].begin(&session).await?.commit(commit).await };
+            let writing = writing.instrument(self.request_span(store, "write records"));
             let since = self.world.elapsed();
             let written = self.by(since.saturating_add(self.settings.deadline), writing).await;
             // The write may have happened; the next process that writes the record repeats it.

@@ -26,7 +26,7 @@
 //! So one transaction leaves at most its own row on each object that it writes, and for each store
 //! that it does not visit [`PASSED_ON_MAX`] more rows, and one for each transaction that no task
 //! has found yet. The simulation of outages demands at most ten rows for each open transaction
-//! (`testing/sim/tests/it/outage.rs`).
+//! (`testing/sim/tests/it/outage.rs`), also where all calls write one object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -257,6 +257,22 @@ impl Stores {
             }
         }
         Ok(home.unwrap_or_else(|| session.replica()))
+    }
+
+    /// Returns the stamp that every replica of a store has seen; asks for it if `wanted` is not known to be
+    /// covered. If the store does not answer, the last one known.
+    pub(crate) async fn seen_everywhere(&self, store: usize, wanted: &Stamp) -> Stamp {
+        let known = self.cache().everywhere(store).map(|(stamp, _)| stamp.clone());
+        if let Some(known) = known.filter(|known| known.covers(wanted)) {
+            return known;
+        }
+        if !self.has_replica_away(store)
+            && let Some(everywhere) = self.at_most_a_third(self.all[store].everywhere()).await
+        {
+            let now = self.world.elapsed();
+            self.cache().note_everywhere(store, everywhere, now);
+        }
+        self.cache().everywhere(store).map(|(stamp, _)| stamp.clone()).unwrap_or_default()
     }
 
     /// Asks in the background for the stamp that every replica of a store has seen.

@@ -38,6 +38,8 @@ pub(crate) struct VisibilityCache {
     /// object.
     rows: HashMap<(usize, Option<Ref>), Vec<WitnessRow>>,
     rows_of: BTreeMap<TransactionId, Vec<(usize, Option<Ref>)>>,
+    /// The number of these rows, by store.
+    rows_at: BTreeMap<usize, usize>,
 }
 
 impl VisibilityCache {
@@ -150,6 +152,7 @@ impl VisibilityCache {
     /// Takes note that a transaction of this runtime has left a row at a store.
     pub(crate) fn note_row(&mut self, store: usize, row: &WitnessRow) {
         let place = (store, row.object.clone());
+        *self.rows_at.entry(store).or_default() += 1;
         self.rows_of.entry(row.id).or_default().push(place.clone());
         self.rows.entry(place).or_default().push(row.clone());
     }
@@ -160,13 +163,19 @@ impl VisibilityCache {
         self.rows.get(&place).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Drops the rows of transactions up to this one, which are cleaned up.
-    pub(crate) fn drop_rows(&mut self, last: TransactionId) {
-        let first = TransactionId { origin: last.origin, sequence: 0 };
-        let over: Vec<TransactionId> =
-            self.rows_of.range(first..=last).map(|(id, _)| *id).collect();
+    /// Returns the number of rows that transactions of this runtime have left and that are not removed, by
+    /// store.
+    pub(crate) fn rows_at(&self) -> &BTreeMap<usize, usize> {
+        &self.rows_at
+    }
+
+    /// Drops the rows of these transactions, for which no other has to wait.
+    pub(crate) fn drop_rows(&mut self, over: impl IntoIterator<Item = TransactionId>) {
         for id in over {
             for place in self.rows_of.remove(&id).unwrap_or_default() {
+                if let Some(count) = self.rows_at.get_mut(&place.0) {
+                    *count = count.saturating_sub(1);
+                }
                 if let Some(rows) = self.rows.get_mut(&place) {
                     rows.retain(|row| row.id != id);
                     if rows.is_empty() {
@@ -175,6 +184,14 @@ impl VisibilityCache {
                 }
             }
         }
+    }
+
+    /// Drops the rows of an origin, which other processes remove.
+    pub(crate) fn drop_rows_of(&mut self, origin: Origin) {
+        let id = |sequence| TransactionId { origin, sequence };
+        let over: Vec<TransactionId> =
+            self.rows_of.range(id(0)..=id(u64::MAX)).map(|(id, _)| *id).collect();
+        self.drop_rows(over);
     }
 
     pub(crate) fn program(&self, hash: ProgramHash) -> Option<Arc<Program>> {
@@ -234,6 +251,26 @@ mod tests {
         assert!(!known.begin_help(id), "it is");
         known.end_help(id);
         assert!(known.begin_help(id), "it is not any more");
+    }
+
+    #[test]
+    fn rows_are_counted_by_store_until_they_are_dropped() {
+        let mut known = VisibilityCache::default();
+        let row = |sequence| WitnessRow {
+            object: None,
+            id: TransactionId { origin: Origin(1), sequence },
+            kind: mingle_model::RowKind::Write,
+            intent: "bank".into(),
+            stores: vec!["feed".into()],
+            seen: Vec::new(),
+        };
+        for (store, sequence) in [(0, 1), (2, 1), (2, 2)] {
+            known.note_row(store, &row(sequence));
+        }
+        assert_eq!(*known.rows_at(), BTreeMap::from([(0, 1), (2, 2)]));
+        known.drop_rows([row(1).id, row(7).id]);
+        assert_eq!(*known.rows_at(), BTreeMap::from([(0, 0), (2, 1)]));
+        assert_eq!(known.rows_on(2, None), [row(2)]);
     }
 
     #[test]

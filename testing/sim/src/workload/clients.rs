@@ -29,6 +29,7 @@ pub(super) async fn client_calls(
     let (mut after, mut before): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut base = tokens.clone();
     let mut twin: Option<(Vec<usize>, Vec<String>)> = None;
+    let keeps_last = stage.setup.extras.last_token_from.is_some_and(|first| client >= first);
     for (at, call) in calls {
         let now = stage.world.elapsed();
         stage.world.sleep(at.saturating_sub(now)).await;
@@ -38,6 +39,7 @@ pub(super) async fn client_calls(
         } else {
             (tokens.clone(), after.clone())
         };
+        let call_is_twin = call.is_twin;
         let (index, token) = one_call(&stage, client, call, with.clone(), seen.clone()).await;
         base = with;
         before.clone_from(&seen);
@@ -46,6 +48,10 @@ pub(super) async fn client_calls(
             tokens = others;
         }
         after.push(index);
+        // The token after a call has all that the token before it had, or what makes that needless.
+        if keeps_last && !call_is_twin && token.is_some() {
+            tokens.clear();
+        }
         tokens.extend(token);
         if tokens.len() > 1 {
             tokens = vec![joined(&key(), &tokens).token(&key())];

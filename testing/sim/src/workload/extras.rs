@@ -92,6 +92,9 @@ pub struct Extras {
     pub has_answers: bool,
     /// True if shelves have a stock.
     pub has_takes: bool,
+    /// The first of the clients that keep only the token of their last call; those before it join it with the
+    /// tokens of earlier calls, so they go on naming what a session has dropped.
+    pub last_token_from: Option<usize>,
 }
 
 /// Adds the extras of a seed, if it has any.

@@ -11,7 +11,7 @@
 //! - [`outage`]: a minute without one replica or store, under a steady load;
 //! - [`promises`]: the checks of a history; `visibility` is the largest of them, [`deletes`] judges
 //!   objects that are deleted, and [`answers`] judges answers to reads with policies;
-//! - `takes`: takes from bounded counters, in some seeds;
+//! - `takes`: takes from bounded counters, in some seeds; `cut_off`: clients around a replica that is cut off, in others;
 //! - [`checked`]: the history as register histories for `mingle-checker`; [`mixed`]: the check of
 //!   all stores together.
 
@@ -19,6 +19,7 @@ pub mod answers;
 pub mod calls;
 pub mod checked;
 mod clients;
+mod cut_off;
 pub mod deletes;
 pub mod extras;
 mod gather;

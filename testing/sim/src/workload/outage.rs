@@ -13,9 +13,11 @@ use std::time::Duration;
 
 use mingle_model::random::Random;
 use mingle_model::{Name, Origin, TransactionId};
-use mingle_store::{Address, Data, DataStore, Once, Read, Session as StoreSession, World};
+use mingle_store::{
+    Address, Bytes, Data, DataStore, Once, Read, RecordKind, Session as StoreSession, World,
+};
 
-use super::calls::{ClientCall, Kind, Object};
+use super::calls::{ClientCall, Kind, Object, Store};
 use super::extras::Extras;
 use super::gather::sessions;
 use super::history::Operation;
@@ -84,6 +86,9 @@ pub struct Second {
     pub rows: u64,
     /// The maximum number of witness rows on one object.
     pub rows_on_one: u64,
+    /// Commit witnesses that are not removed at the stores without a missing part, at one replica of each. The
+    /// bank is left out: it holds all intents, and keeps its records while those of one transaction are needed.
+    pub witnesses_elsewhere: u64,
 }
 
 /// The report of a finished run.
@@ -161,7 +166,7 @@ impl Outage {
         let stage = Arc::new(stage(&plan, flaw, &world));
         let seconds = Arc::new(Mutex::new(Vec::new()));
         let clients = start(&stage, &plan);
-        world.spawn(Box::pin(sample(stage.clone(), seconds.clone())));
+        world.spawn(Box::pin(sample(stage.clone(), self.store().into(), seconds.clone())));
         world.run(async {
             let until = self.load() + Duration::from_mins(1);
             while world.elapsed() < until && !clients.iter().all(|is_done| *lock(is_done)) {
@@ -181,10 +186,14 @@ impl Outage {
         Report { seconds, away: from..from + self.lasts.as_secs() as usize, rest, wrong }
     }
 
+    /// Returns the store of the missing part.
+    fn store(&self) -> &str {
+        self.away.split('/').next().unwrap_or_default()
+    }
+
     /// True if a call has to visit the missing part.
     fn concerns(&self, call: &ClientCall) -> bool {
-        let store = self.away.split('/').next().unwrap_or_default();
-        call.visits().iter().any(|visit| visit.store.name() == store)
+        call.visits().iter().any(|visit| visit.store.name() == self.store())
     }
 
     fn count(&self, operations: &[Operation], seconds: &mut [Second]) {
@@ -228,7 +237,7 @@ const MIX: &[Kind] = &[
     Kind::Note,
 ];
 
-async fn sample(stage: Arc<Stage>, seconds: Arc<Mutex<Vec<Second>>>) {
+async fn sample(stage: Arc<Stage>, away: Name, seconds: Arc<Mutex<Vec<Second>>>) {
     loop {
         stage.world.sleep(Duration::from_secs(1)).await;
         if *lock(&stage.is_over) {
@@ -236,13 +245,18 @@ async fn sample(stage: Arc<Stage>, seconds: Arc<Mutex<Vec<Second>>>) {
         }
         let living: Vec<_> = lock(&stage.processes).iter().flatten().cloned().collect();
         let open = living.iter().map(|(_, runtime)| runtime.open() as u64).sum();
-        let (mut rows, mut rows_on_one) = (0, 0);
+        let (mut rows, mut rows_on_one, mut witnesses_elsewhere) = (0, 0, 0);
         for store in &stage.stores {
             let on_objects = rows_of(&**store).await;
             rows += on_objects.values().sum::<u64>();
             rows_on_one = rows_on_one.max(on_objects.values().copied().max().unwrap_or(0));
+            let name = &store.capabilities().store;
+            if *name != away && **name != *Store::Bank.name() {
+                witnesses_elsewhere += witnesses_of(&**store).await;
+            }
         }
-        lock(&seconds).push(Second { open, rows, rows_on_one, ..Second::default() });
+        let second = Second { open, rows, rows_on_one, witnesses_elsewhere, ..Second::default() };
+        lock(&seconds).push(second);
     }
 }
 
@@ -261,6 +275,21 @@ async fn rows_of(store: &dyn DataStore) -> BTreeMap<Option<mingle_model::Ref>, u
             *on_objects.entry(row.object).or_default() += 1;
         }
         from = TransactionId { origin: last.origin, sequence: last.sequence + 1 };
+    }
+}
+
+/// Counts the commit witnesses at the first replica.
+async fn witnesses_of(store: &dyn DataStore) -> u64 {
+    let (mut count, mut from) = (0, Bytes::from([].as_slice()));
+    let session = sessions(store).swap_remove(0);
+    loop {
+        let read = [Read::Records { kind: RecordKind::Witness, from: from.clone(), limit: 1_000 }];
+        let Some(Data::Records(records)) = read_one(store, &session, &read).await else {
+            return count;
+        };
+        let Some((last, _)) = records.last() else { return count };
+        from = [&**last, &[0]].concat().into();
+        count += records.len() as u64;
     }
 }
 
@@ -363,11 +392,14 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "second  others  p99 ms  failed  concerned  failed  open    rows  on one")?;
+        writeln!(
+            f,
+            "second  others  p99 ms  failed  concerned  failed  open    rows  on one  witnesses elsewhere"
+        )?;
         for (at, second) in self.seconds.iter().enumerate() {
             writeln!(
                 f,
-                "{at:>4} {}  {:>6}  {:>6}  {:>6}  {:>9}  {:>6}  {:>4}  {:>6}  {:>6}",
+                "{at:>4} {}  {:>6}  {:>6}  {:>6}  {:>9}  {:>6}  {:>4}  {:>6}  {:>6}  {:>19}",
                 if self.away.contains(&at) { '*' } else { ' ' },
                 second.others,
                 second.others_p99.as_millis(),
@@ -377,6 +409,7 @@ impl fmt::Display for Report {
                 second.open,
                 second.rows,
                 second.rows_on_one,
+                second.witnesses_elsewhere,
             )?;
         }
         match self.rest {

@@ -10,6 +10,7 @@ use mingle_store::wrap::distance::Distance;
 use mingle_store::wrap::fault::{Call, Fault};
 
 use super::calls::{ClientCall, Kind, MIXES, OBJECTS, Store};
+use super::cut_off;
 use super::extras::{self, Extras};
 use super::takes;
 use crate::process::{Cut, Event, Moment, Schedule};
@@ -101,6 +102,7 @@ impl Plan {
         draw_faults(&mut random, &mut events);
         extras::add(seed, &mut setup, &mut events);
         takes::add(seed, &mut setup, &mut events);
+        cut_off::add(seed, &mut setup, &mut events);
         Self { setup, schedule: Schedule(events) }
     }
 }

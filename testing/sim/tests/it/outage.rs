@@ -1,5 +1,6 @@
 //! A missing replica or store delays only the calls that visit it, and leaves nothing behind.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use mingle_sim::Flaw;
@@ -9,7 +10,13 @@ use mingle_sim::workload::outage::{Outage, Report};
 const ROWS_MAX: f64 = 10.0;
 
 fn run(away: &str, is_eventual: bool, flaw: &str) -> Report {
+    run_over(100, away, is_eventual, flaw)
+}
+
+/// Runs an outage over so many objects of each kind.
+fn run_over(objects: u8, away: &str, is_eventual: bool, flaw: &str) -> Report {
     let outage = Outage {
+        objects,
         away: away.into(),
         is_eventual,
         around: Duration::from_secs(12),
@@ -54,7 +61,27 @@ fn faults(report: &Report) -> Vec<String> {
 #[test]
 fn a_replica_that_is_away_holds_up_nobody_else() {
     for (away, is_eventual) in [("feed/r3", true), ("feed/r3", false), ("wall/r3", true)] {
-        assert_eq!(faults(&run(away, is_eventual, "")), Vec::<String>::new(), "{away}");
+        let report = run(away, is_eventual, "");
+        assert_eq!(faults(&report), Vec::<String>::new(), "{away}");
+        // The lanes of the other stores go on: their commit witnesses are no more than before.
+        let most = |seconds: Range<usize>| {
+            report.seconds[seconds].iter().map(|second| second.witnesses_elsewhere).max()
+        };
+        let (before, meanwhile) = (most(2..report.away.start), most(report.away.clone()));
+        let bound = before.map(|before| 2 * before + 10);
+        assert!(meanwhile <= bound, "{away}: {meanwhile:?} commit witnesses, {before:?} before");
+    }
+}
+
+#[test]
+fn rows_of_hot_objects_stay_bounded_while_a_replica_is_away() {
+    for is_eventual in [true, false] {
+        // One object of each kind, which all calls write.
+        let report = run_over(1, "feed/r3", is_eventual, "");
+        let rows = report.rows_per_open();
+        assert!(rows <= ROWS_MAX, "{rows:.1} rows for each open transaction");
+        assert!(report.rest.is_some_and(|rest| rest <= Duration::from_secs(30)));
+        assert_eq!(report.wrong, Vec::<String>::new());
     }
 }
 

@@ -63,7 +63,7 @@ impl Subscriber for Told {
 }
 
 #[test]
-fn a_transaction_is_a_span_and_so_is_each_phase() {
+fn a_transaction_is_a_span_and_so_is_each_phase_and_request() {
     let setup = Setup::with(Database::TEXT, "", &BTreeMap::new());
     let db = Database::over(setup.database.clone()).expect("it is the same program");
     let (ana, rust) = (User::new("ana"), Group::new("rust"));
@@ -83,10 +83,14 @@ fn a_transaction_is_a_span_and_so_is_each_phase() {
     let expected = "\
 transaction name=join_group
   phase store=groups attempts=1
+    request store=groups request=\"commit\"
   phase store=inboxes attempts=1
+    request store=inboxes request=\"commit\"
 transaction name=set_closed
   phase store=groups attempts=1
+    request store=groups request=\"commit\"
 transaction name=add_post error=\"closed\"
-  phase store=groups";
+  phase store=groups
+    request store=groups request=\"read\"";
     assert_eq!(lines, expected);
 }
