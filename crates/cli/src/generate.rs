@@ -163,10 +163,10 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
             return Err(Failure::usage("--module needs --runtime import"));
         }
         Language::Go(args) => &args.file,
-        Language::TypeScriptRuntime => return printed(&mingle_gen::typescript::runtime()),
-        Language::PythonRuntime => return printed(&mingle_gen::python::runtime()),
-        Language::GoRuntime => return printed(&go::runtime()),
-        Language::GoModule => return printed(&format!("{}\n", go::module())),
+        Language::TypeScriptRuntime => return Ok(printed(&mingle_gen::typescript::runtime())),
+        Language::PythonRuntime => return Ok(printed(&mingle_gen::python::runtime())),
+        Language::GoRuntime => return Ok(printed(&go::runtime())),
+        Language::GoModule => return Ok(printed(&format!("{}\n", go::module()))),
     };
     let checked = mingle_lang::check(files::read(file)?);
     let shown = files::shown(file);
@@ -181,9 +181,9 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     })
 }
 
-fn printed(text: &str) -> Result<Exit, Failure> {
+fn printed(text: &str) -> Exit {
     print(text);
-    Ok(Exit::Success)
+    Exit::Success
 }
 
 /// Returns the code in `language` for a checked program from a file of this name; none if the

@@ -80,42 +80,24 @@ func Show[F any](ctx context.Context, client *Client, of Handle[F], options ...S
     fn method(&self, names: &Names, plan: &Plan) -> String {
         let (name, method, early) = (&plan.name, names.of(&plan.name), names.of_early(&plan.name));
         let values = Names::of_parameters(plan.params.iter().map(|(param, _)| param));
-        let params: Vec<String> = plan
-            .params
-            .iter()
-            .map(|(param, inner)| format!("{} {}", values.of(param), self.shown(inner)))
-            .collect();
-        let after = |params: &[String]| -> String {
-            params.iter().map(|param| format!(", {param}")).collect()
-        };
-        let given: Vec<String> =
-            plan.params.iter().map(|(it, _)| values.of(it).to_owned()).collect();
-        let (given, listed) = (given.join(", "), after(&params));
+        let params = plan.params.iter();
+        let listed = params.clone();
+        let listed =
+            listed.map(|(param, inner)| format!(", {} {}", values.of(param), self.shown(inner)));
+        let listed = listed.collect::<Vec<_>>().concat();
+        let given: Vec<&str> = params.map(|(param, _)| values.of(param)).collect();
+        let call = format!("callOf{method}({})", given.join(", "));
         let about = comment::top(&format!("{method} calls the transaction {name}."), &plan.docs);
-        let call = format!("callOf{method}({given})");
-        let (body, result, early_result) = match &plan.result {
-            Some(inner) => {
-                let (codec, shown) = (self.codec(inner), self.shown(inner));
-                let body = format!(
-                    "return {}(ctx, c.conn, {call}, {codec}, options)",
-                    self.wire("Result")
-                );
-                (body, format!("({shown}, error)"), (shown, codec))
-            }
-            None => {
-                let codec = format!("{}{{}}", self.wire("None"));
-                let made =
-                    format!("{}(ctx, c.conn, {call}, {codec}, options)", self.wire("Result"));
-                let body = format!("_, err := {made}\n\treturn err");
-                (body, "error".to_owned(), ("struct{}".to_owned(), codec))
-            }
+        let (result_type, codec) = match &plan.result {
+            Some(result) => (self.shown(result), self.codec(result)),
+            None => ("struct{}".to_owned(), format!("{}{{}}", self.wire("None"))),
         };
-        let (early_type, codec) = early_result;
-        let arguments = plan.params.iter().map(|(param, inner)| {
-            let (argument, codec) = (self.wire("Argument"), self.codec(inner));
-            format!("\t{argument}(call, {}, {codec}, {})\n", quoted(param), values.of(param))
-        });
-        let arguments: String = arguments.collect();
+        let made = format!("{}(ctx, c.conn, {call}, {codec}, options)", self.wire("Result"));
+        let (body, result) = match &plan.result {
+            Some(_) => (format!("return {made}"), format!("({result_type}, error)")),
+            None => (format!("_, err := {made}\n\treturn err"), "error".to_owned()),
+        };
+        let call_early = self.wire("Early");
         format!(
             "{about}func (c *Client) {method}(ctx context.Context{listed}, options ...CallOption) {result} {{
 \t{body}
@@ -123,20 +105,30 @@ func Show[F any](ctx context.Context, client *Client, of Handle[F], options ...S
 
 // {early} calls the transaction {name}, and returns once a store has committed, and all stores that are visited
 // before it.
-func (c *Client) {early}(ctx context.Context, until Store{listed}, options ...CallOption) (Early[{early_type}], error) {{
-\treturn {}(ctx, c.conn, {call}, until, {codec}, options)
+func (c *Client) {early}(ctx context.Context, until Store{listed}, options ...CallOption) (Early[{result_type}], error) {{
+\treturn {call_early}(ctx, c.conn, {call}, until, {codec}, options)
 }}
 
-func callOf{method}({}) *{} {{
-\tcall := {}({})
+{}",
+            self.arguments(plan, method, &values, listed.trim_start_matches(", "))
+        )
+    }
+
+    /// Generates the function that makes a call with its arguments.
+    fn arguments(&self, plan: &Plan, method: &str, values: &Names, listed: &str) -> String {
+        let arguments = plan.params.iter().map(|(param, inner)| {
+            let (argument, codec) = (self.wire("Argument"), self.codec(inner));
+            format!("\t{argument}(call, {}, {codec}, {})\n", quoted(param), values.of(param))
+        });
+        let arguments: String = arguments.collect();
+        let (call, new_call) = (self.wire("Call"), self.wire("NewCall"));
+        format!(
+            "func callOf{method}({listed}) *{call} {{
+\tcall := {new_call}({})
 {arguments}\treturn call
 }}
 ",
-            self.wire("Early"),
-            params.join(", "),
-            self.wire("Call"),
-            self.wire("NewCall"),
-            quoted(name),
+            quoted(&plan.name)
         )
     }
 }

@@ -146,16 +146,23 @@ fn of_letters_and_digits(name: &str) -> String {
     name.nfc().map(|c| if c == '_' || is_letter(c) || is_digit(c) { c } else { '_' }).collect()
 }
 
-/// True for letters (the category L of Unicode). Newer versions of Go know more of them; letters beyond the
-/// first 65,536 characters, and letters of Unicode 16 and later, are left out.
+/// The letters, and some other characters, that newer versions of Unicode than that of Go 1.24 allow in names.
+const NEW_LETTERS: &[char] = &[
+    '\u{558}', '\u{58b}', '\u{58c}', '\u{88f}', '\u{c5c}', '\u{cdc}', '\u{1c89}', '\u{1c8a}',
+    '\u{208f}', '\u{209d}', '\u{209e}', '\u{209f}', '\u{a7cb}', '\u{a7cc}', '\u{a7cd}', '\u{a7ce}',
+    '\u{a7cf}', '\u{a7d2}', '\u{a7d4}', '\u{a7da}', '\u{a7db}', '\u{a7dc}', '\u{a7dd}', '\u{a7e2}',
+    '\u{a7f1}', '\u{ab6c}', '\u{ab6d}',
+];
+
+/// Characters that may begin a name by Unicode's rules, and are no letters.
+const NO_LETTERS: [char; 6] =
+    ['\u{1885}', '\u{1886}', '\u{2118}', '\u{212e}', '\u{309b}', '\u{309c}'];
+
+/// True for letters (the category L of Unicode) that Go 1.24 knows. Letters beyond the first 65,536 characters are
+/// left out.
 fn is_letter(c: char) -> bool {
-    const OTHERS: [char; 18] = [
-        '\u{1885}', '\u{1886}', '\u{1c89}', '\u{1c8a}', '\u{2118}', '\u{212e}', '\u{309b}',
-        '\u{309c}', '\u{a7cb}', '\u{a7cc}', '\u{a7cd}', '\u{a7ce}', '\u{a7cf}', '\u{a7d2}',
-        '\u{a7d4}', '\u{a7da}', '\u{a7db}', '\u{a7dc}',
-    ];
-    let is_start = unicode_ident::is_xid_start(c) && !c.is_numeric();
-    is_start && c <= '\u{ffff}' && !OTHERS.contains(&c)
+    let is_start = unicode_ident::is_xid_start(c) && !c.is_numeric() && !NO_LETTERS.contains(&c);
+    is_start && c <= '\u{ffff}' && !NEW_LETTERS.contains(&c)
 }
 
 /// True for decimal digits (the category Nd of Unicode).
@@ -338,5 +345,14 @@ mod tests {
         let stores = [Name::from("a_b"), Name::from("aB"), Name::from("main")];
         let names = Names::of_stores(stores.iter(), &["StoreMain".to_owned()]);
         assert_eq!(stores.each_ref().map(|store| names.of(store)), ["A_b", "AB", "Main_"]);
+    }
+
+    #[test]
+    fn letters_and_digits_are_those_that_go_knows() {
+        // The counts were compared with `unicode.IsLetter` and `unicode.IsDigit` of Go 1.26, character by
+        // character. If they grow, a new version of Unicode has new letters for `NEW_LETTERS`.
+        let all = (0..=0xffff).filter_map(char::from_u32);
+        let count = |f: fn(char) -> bool| all.clone().filter(|c| f(*c)).count();
+        assert_eq!((count(is_letter), count(is_digit)), (48_943, 370));
     }
 }

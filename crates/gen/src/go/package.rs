@@ -55,8 +55,8 @@ fn library() -> Vec<&'static str> {
 }
 
 fn block(lines: &[&str]) -> String {
-    let lines: String = lines.iter().map(|line| format!("\t{line}\n")).collect();
-    format!("import (\n{lines})\n")
+    let lines: Vec<String> = lines.iter().map(|line| format!("\t{line}\n")).collect();
+    format!("import (\n{})\n", lines.concat())
 }
 
 /// Returns the imports of a client that contains the runtime.

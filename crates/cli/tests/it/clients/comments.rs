@@ -76,7 +76,8 @@ fn gofmt_changes_no_comment() {
 
 /// Writes the client of a program with this comment in every place that allows one.
 fn write(folder: &Path, at: usize, docs: &str) {
-    let docs: String = docs.split('\n').map(|line| format!("/// {line}\n")).collect();
+    let docs: Vec<String> = docs.split('\n').map(|line| format!("/// {line}\n")).collect();
+    let docs = docs.concat();
     let program = format!(
         "store s: causal;\n{docs}struct P {{\n{docs}x: int,\n}}\n{docs}object O in s {{\n{docs}key k: int;\n{docs}n: int;\n}}\n\
          {docs}transaction bump(o: ref O, p: P) {{ o.n += p.x; }}\n"

@@ -206,7 +206,7 @@ impl Workshop {
         }
         if self.language == Language::TypeScript {
             for (name, text) in tutorial::scripts() {
-                self.write(&name, text);
+                self.write(name, text);
             }
         }
     }
