@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 
-    /// Write a client after each change: typescript, python or rust.
+    /// Write a client after each change: typescript, python, go or rust.
     #[arg(long = "client", value_name = "LANGUAGE=FILE", value_parser = client)]
     clients: Vec<(String, PathBuf)>,
 

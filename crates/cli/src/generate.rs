@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::{Subcommand, ValueEnum};
-use mingle_gen::Runtime;
+use mingle_gen::{Runtime, go};
 use mingle_lang::Checked;
 
 use crate::exit::{Exit, Failure};
@@ -16,7 +16,8 @@ use crate::output::{Color, human, print};
 Examples:
   mingle gen rust shop.mingle > src/shop.rs
   mingle gen typescript shop.mingle > src/shop.ts
-  mingle gen python shop.mingle > shop.py")]
+  mingle gen python shop.mingle > shop.py
+  mingle gen go shop.mingle > shop/shop.go")]
 pub struct Args {
     #[command(subcommand)]
     language: Language,
@@ -28,12 +29,19 @@ enum Language {
     #[command(name = "typescript")]
     TypeScript(TypeScriptArgs),
     Python(PythonArgs),
+    Go(GoArgs),
     /// Print what clients in TypeScript import with `--runtime import`: what the package is built from.
     #[command(name = "typescript-runtime", hide = true)]
     TypeScriptRuntime,
     /// Print what clients in Python import with `--runtime import`: what the package is built from.
     #[command(hide = true)]
     PythonRuntime,
+    /// Print what clients in Go import with `--runtime import`: what the package is built from.
+    #[command(hide = true)]
+    GoRuntime,
+    /// Print the import path of that package.
+    #[command(hide = true)]
+    GoModule,
 }
 
 /// Where a client has what is the same for all programs.
@@ -103,20 +111,62 @@ struct PythonArgs {
     runtime: RuntimeArg,
 }
 
+/// A client in Go for the program behind `mingle serve`: one file, no dependencies.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  mingle gen go shop.mingle > shop/shop.go
+  mingle gen go --package store - < shop.mingle      `-` is standard input
+
+It is for Go 1.24 and newer, and a package of its own: no other client is in its folder.")]
+struct GoArgs {
+    /// The program; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// The name of the client's package [default: made from the name of the file].
+    #[arg(long, value_name = "NAME", value_parser = package_name)]
+    package: Option<String>,
+    /// Where the client has what is the same for all programs.
+    #[arg(long, value_enum, default_value_t, value_name = "WHERE")]
+    runtime: RuntimeArg,
+    /// With `--runtime import`: the import path of that package, if it is in a module of yours.
+    #[arg(long, value_name = "PATH", value_parser = import_path)]
+    module: Option<String>,
+}
+
+/// Reads a value of `--package`.
+fn package_name(text: &str) -> Result<String, String> {
+    let expected = "expected a name of a package, such as shop: lower-case letters and digits";
+    if go::is_package_name(text) { Ok(text.to_owned()) } else { Err(expected.into()) }
+}
+
+/// Reads a value of `--module`.
+fn import_path(text: &str) -> Result<String, String> {
+    let expected = "expected an import path, such as shop.example/internal/mingleclient";
+    if go::is_import_path(text) { Ok(text.to_owned()) } else { Err(expected.into()) }
+}
+
+impl GoArgs {
+    fn options(&self) -> go::Options {
+        let (package, module) = (self.package.clone(), self.module.clone());
+        go::Options { package, runtime: self.runtime.into(), module }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     let file = match &args.language {
         Language::Rust(args) => &args.file,
         Language::TypeScript(args) => &args.file,
         Language::Python(args) => &args.file,
-        Language::TypeScriptRuntime => {
-            print(&mingle_gen::typescript::runtime());
-            return Ok(Exit::Success);
+        Language::Go(args) if args.module.is_some() && args.runtime == RuntimeArg::Embed => {
+            return Err(Failure::usage("--module needs --runtime import"));
         }
-        Language::PythonRuntime => {
-            print(&mingle_gen::python::runtime());
-            return Ok(Exit::Success);
-        }
+        Language::Go(args) => &args.file,
+        Language::TypeScriptRuntime => return Ok(printed(&mingle_gen::typescript::runtime())),
+        Language::PythonRuntime => return Ok(printed(&mingle_gen::python::runtime())),
+        Language::GoRuntime => return Ok(printed(&go::runtime())),
+        Language::GoModule => return Ok(printed(&format!("{}\n", go::module()))),
     };
     let checked = mingle_lang::check(files::read(file)?);
     let shown = files::shown(file);
@@ -131,6 +181,11 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     })
 }
 
+fn printed(text: &str) -> Exit {
+    print(text);
+    Exit::Success
+}
+
 /// Returns the code in `language` for a checked program from a file of this name; none if the
 /// program has errors.
 fn text(language: &Language, checked: &Checked, name: &str) -> Option<String> {
@@ -139,18 +194,23 @@ fn text(language: &Language, checked: &Checked, name: &str) -> Option<String> {
             mingle_gen::typescript::text_with(checked, name, args.runtime.into())
         }
         Language::Python(args) => mingle_gen::python::text_with(checked, name, args.runtime.into()),
+        Language::Go(args) => go::text_with(checked, name, &args.options()),
         Language::Rust(_) => rust(checked, name),
-        Language::TypeScriptRuntime | Language::PythonRuntime => None,
+        Language::TypeScriptRuntime
+        | Language::PythonRuntime
+        | Language::GoRuntime
+        | Language::GoModule => None,
     }
 }
 
-/// Returns a client in a language by its name: `typescript`, `python` or `rust`. None if the language is
+/// Returns a client in a language by its name: `typescript`, `python`, `go` or `rust`. None if the language is
 /// unknown, or the program has errors.
 #[cfg(feature = "server")]
 pub fn client(language: &str, checked: &Checked, name: &str) -> Option<String> {
     match language {
         "typescript" => mingle_gen::typescript::text_with(checked, name, Runtime::Embedded),
         "python" => mingle_gen::python::text_with(checked, name, Runtime::Embedded),
+        "go" => go::text(checked, name),
         "rust" => rust(checked, name),
         _ => None,
     }
@@ -158,7 +218,7 @@ pub fn client(language: &str, checked: &Checked, name: &str) -> Option<String> {
 
 /// The languages of [`client`].
 #[cfg(feature = "server")]
-pub const LANGUAGES: [&str; 3] = ["typescript", "python", "rust"];
+pub const LANGUAGES: [&str; 4] = ["typescript", "python", "go", "rust"];
 
 fn rust(checked: &Checked, name: &str) -> Option<String> {
     let items = mingle_gen::rust::items(checked, &format!("`{name}`"))?;

@@ -2,7 +2,7 @@
 //! the macro `mingle::program!`.
 //!
 //! - [`rust`]: types for objects and structs, a method for each transaction.
-//! - `typescript`, `python`: clients that call a server by HTTP; with the feature `text`.
+//! - `typescript`, `python`, `go`: clients that call a server by HTTP; with the feature `text`.
 //! - `declared`: the declarations of a program, from its syntax tree.
 //! - `lines`: text from outside within comments.
 //! - `names`: conversion of a program's names to names of another language.
@@ -12,6 +12,8 @@
 //! Nothing here reads a file, a clock or the environment.
 
 mod declared;
+#[cfg(feature = "text")]
+pub mod go;
 mod lines;
 mod names;
 #[cfg(feature = "text")]

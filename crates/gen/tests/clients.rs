@@ -1,6 +1,6 @@
 //! Clients in other languages, generated for a program with every unusual feature.
 //!
-//! The tests of the command check that the output is valid TypeScript and Python, and that it
+//! The tests of the command check that the output is valid in its language, and that it
 //! works.
 
 mod hostile;
@@ -15,8 +15,11 @@ const ODD: &str = include_str!("odd.mingle");
 /// A generator of a client.
 type Generator = fn(&Checked, &str) -> Option<String>;
 
-const GENERATORS: [(&str, Generator); 2] =
-    [("typescript", mingle_gen::typescript::text), ("python", mingle_gen::python::text)];
+const GENERATORS: [(&str, Generator); 3] = [
+    ("typescript", mingle_gen::typescript::text),
+    ("python", mingle_gen::python::text),
+    ("go", mingle_gen::go::text),
+];
 
 /// Returns the part of the client that is specific to a program.
 fn own(generator: Generator, program: &str) -> String {
@@ -37,8 +40,34 @@ fn an_odd_program_in_python() {
 }
 
 #[test]
+fn an_odd_program_in_go() {
+    insta::assert_snapshot!(own(mingle_gen::go::text, ODD));
+}
+
+#[test]
+fn an_odd_program_in_go_that_imports_its_runtime() {
+    let options = mingle_gen::go::Options {
+        package: Some("strange".to_owned()),
+        runtime: mingle_gen::Runtime::Imported,
+        module: Some("shop.example/mingleclient".to_owned()),
+    };
+    let text = mingle_gen::go::text_with(&mingle_lang::check(ODD), "odd.mingle", &options);
+    let text = text.expect("it has no errors").replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    // The types and methods are those of the other snapshot.
+    let (head, rest) = text.split_once("\n// NewClient returns").expect("it has a client");
+    let (_, names) = rest.split_once("\n// Store is the name").expect("it has the package's names");
+    insta::assert_snapshot!(format!("{head}\n…\n// Store is the name{names}"));
+}
+
+#[test]
 fn a_program_of_nothing() {
-    let all: String = GENERATORS.into_iter().map(|(_, generator)| own(generator, "")).collect();
+    let all = GENERATORS.into_iter().map(|(language, generator)| {
+        // A program without types has no codecs in Go.
+        let program =
+            if language == "go" { "object O in s { key k: int; } store s: causal;" } else { "" };
+        own(generator, program)
+    });
+    let all: String = all.collect();
     insta::assert_snapshot!(all);
 }
 

@@ -8,6 +8,8 @@ pub enum Error {
     /// The named engine or checker is not in the services folder: `cargo xtask services fetch` gets
     /// it.
     NotFetched(&'static str),
+    /// The named tool, which is not fetched, is not installed.
+    NotInstalled(&'static str),
     /// Another failure; the text has the action that failed, and a remedy if one is known.
     Failed(String),
 }
@@ -30,6 +32,7 @@ impl fmt::Display for Error {
             Self::NotFetched(name) => {
                 write!(f, "{name} is not fetched: run cargo xtask services fetch {name}")
             }
+            Self::NotInstalled(name) => write!(f, "{name} is not installed"),
             Self::Failed(why) => f.write_str(why),
         }
     }

@@ -45,7 +45,8 @@ impl About {
     pub(crate) fn is_required(self) -> bool {
         match self {
             Self::Engine(engine) => Engine::REQUIRED.contains(&engine),
-            Self::Checker(_) | Self::Library(_) => true,
+            Self::Checker(checker) => Checker::REQUIRED.contains(&checker),
+            Self::Library(_) => true,
         }
     }
 
@@ -59,6 +60,9 @@ impl About {
 
     /// Returns the reason why it is skipped, and the remedy.
     fn why(self) -> String {
+        if self == Self::Checker(Checker::Go) {
+            return "not installed: see https://go.dev/doc/install".to_owned();
+        }
         format!("not fetched: run cargo xtask services fetch {}", self.name())
     }
 }

@@ -20,6 +20,7 @@ Tasks:
 
 Engines: postgres, redis, cassandra; without any, all of them.
 What can be fetched too, and is if nothing is named: typescript, mypy, node-redis, redis-py, jedis.
+Tests of clients in Go use the command go, which is not fetched.
 Files and data are in target/services, or in the folder that MINGLE_SERVICES names.
 ";
 
@@ -74,7 +75,8 @@ fn fetch_all(named: &[&str]) -> Result<(), Error> {
         each(&engines, &Engine::REQUIRED, get)?;
     }
     let is_wanted = |name: &str| named.is_empty() || others.contains(&name);
-    for checker in Checker::ALL.into_iter().filter(|checker| is_wanted(checker.name())) {
+    let checkers: &[Checker] = if named.is_empty() { &Checker::REQUIRED } else { &Checker::ALL };
+    for checker in checkers.iter().filter(|checker| is_wanted(checker.name())) {
         fetch(checker.name(), || checker.fetch(&home))?;
     }
     for library in Library::ALL.into_iter().filter(|library| is_wanted(library.name())) {
@@ -105,8 +107,9 @@ fn others_status() -> Result<(), Error> {
     let home = Home::find()?;
     let checkers = Checker::ALL.map(|checker| (checker.name(), checker.is_fetched(&home)));
     let libraries = Library::ALL.map(|library| (library.name(), library.is_fetched(&home)));
-    for (name, is_fetched) in checkers.into_iter().chain(libraries) {
-        println!("{name}: {}", if is_fetched { "fetched" } else { "not fetched" });
+    for (name, is_there) in checkers.into_iter().chain(libraries) {
+        let way = if name == Checker::Go.name() { "installed" } else { "fetched" };
+        println!("{name}: {}{way}", if is_there { "" } else { "not " });
     }
     Ok(())
 }

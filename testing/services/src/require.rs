@@ -57,11 +57,11 @@ pub async fn private_with(engine: Engine, options: Options) -> Option<Server> {
 
 /// Returns the first words of a type checker's command.
 ///
-/// `None` if it was not fetched; the test is then skipped, and the ledger records it.
+/// `None` if it was not fetched or installed; the test is then skipped, and the ledger records it.
 ///
 /// # Panics
 ///
-/// If with `CI=true` it was not fetched.
+/// If with `CI=true` it was not fetched and is one of [`Checker::REQUIRED`].
 ///
 /// # Examples
 ///
@@ -110,7 +110,9 @@ fn settle<S>(about: About, found: Result<S, Error>) -> Option<S> {
             ledger::note(&ledger::ran(about));
             Some(found)
         }
-        Err(Error::NotFetched(_)) if !(ledger::is_ci() && about.is_required()) => {
+        Err(Error::NotFetched(_) | Error::NotInstalled(_))
+            if !(ledger::is_ci() && about.is_required()) =>
+        {
             ledger::note(&ledger::skipped(about));
             None
         }

@@ -41,7 +41,7 @@ struct Artefact {
 
 type Test = (&'static str, &'static [&'static str], fn(&Dist) -> Outcome);
 
-const ARTEFACTS: [Artefact; 12] = [
+const ARTEFACTS: [Artefact; 13] = [
     Artefact {
         name: "the command",
         make: command::make,
@@ -117,6 +117,12 @@ const ARTEFACTS: [Artefact; 12] = [
         make: clients::typescript::make,
         needs: &["node", "npm"],
         tests: &[("a TypeScript client calls", &["node", "npm"], clients::typescript::test)],
+    },
+    Artefact {
+        name: "the Go runtime",
+        make: clients::go::make,
+        needs: &[],
+        tests: &[("a Go client calls", &["go"], clients::go::test)],
     },
     Artefact {
         name: "the extension for VS Code",

@@ -1,10 +1,10 @@
 //! The code outside of comments is the same for every content of doc comments and file names.
 
-use mingle_gen::{python, rust, typescript};
+use mingle_gen::{go, python, rust, typescript};
 use mingle_lang::{Checked, check};
 
 /// Texts that end comments, strings or lines in some language, or hide the text around them.
-const PIECES: [&str; 26] = [
+const PIECES: [&str; 32] = [
     "*/",
     "/*",
     "//",
@@ -31,6 +31,12 @@ const PIECES: [&str; 26] = [
     "import os",
     " ",
     "--",
+    "\u{feff}",
+    "//go:build ignore",
+    "- ",
+    "# ",
+    "[a]: b",
+    "\t",
 ];
 
 /// A random generator of sufficient quality for this test (Knuth's MMIX constants).
@@ -122,6 +128,25 @@ fn squeeze(code: &str, comment: &str) -> String {
     kept.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns Go without comments and blank lines. Its comments end with their lines.
+fn go_code(text: &str) -> String {
+    let first = text.lines().next().expect("there are lines");
+    assert!(first.starts_with("// Generated from "), "{first}");
+    assert!(!text.contains('\u{feff}'), "Go refuses a byte order mark");
+    let (before, rest) = text.split_once("// What follows is the same").expect("it says so");
+    let (_, after) = rest.split_once("// How the program's own").expect("it says so");
+    squeeze(&format!("{before}{after}"), "//")
+        .replace(&format!("package {}\n", package(text)), "package of any name\n")
+}
+
+/// Returns the name of the package, which is made from the name of the file.
+fn package(text: &str) -> &str {
+    let name = text.lines().find_map(|line| line.strip_prefix("package "));
+    let name = name.expect("there is a package");
+    assert!(go::is_package_name(name), "{name}");
+    name
+}
+
 /// Returns Rust without doc comments.
 fn rust_code(text: &str) -> String {
     assert!(!text.contains('\r'), "a bare return in a doc comment is an error of Rust's");
@@ -147,17 +172,25 @@ fn comments_end_where_they_should() {
     let python_of = |checked: &Checked, name: &str| {
         python_code(&python::text(checked, name).expect("a program"))
     };
+    let go_of =
+        |checked: &Checked, name: &str| go_code(&go::text(checked, name).expect("a program"));
     let rust_of = |checked: &Checked, name: &str| {
         rust_code(&rust::text(rust::items(checked, name).expect("a program")))
     };
     let plain = program("plain");
-    let expected = [typescript_of(&plain, "a"), python_of(&plain, "a"), rust_of(&plain, "a")];
+    let all = |checked: &Checked, name: &str| {
+        [
+            typescript_of(checked, name),
+            python_of(checked, name),
+            go_of(checked, name),
+            rust_of(checked, name),
+        ]
+    };
+    let expected = all(&plain, "a");
     let mut random = Random(17);
     for _ in 0..1_000 {
         let (docs, name) = (random.text(), random.text() + "\n" + &random.text());
         let checked = program(&docs);
-        let found =
-            [typescript_of(&checked, &name), python_of(&checked, &name), rust_of(&checked, &name)];
-        assert_eq!(found, expected, "{docs:?}, {name:?}");
+        assert_eq!(all(&checked, &name), expected, "{docs:?}, {name:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! The runtimes of generated clients as packages.
 
+pub mod go;
 pub mod python;
 pub mod typescript;
 

@@ -221,13 +221,21 @@ fn dev_serves_each_good_version_and_keeps_the_data() {
     let write = |text: &str| {
         fs::write(folder.path().join("one.mingle"), text).expect("it is written");
     };
-    let args = ["dev", "--listen", "127.0.0.1:0", "--client", "typescript=client.ts"];
+    let args = [
+        "dev",
+        "--listen",
+        "127.0.0.1:0",
+        "--client",
+        "typescript=client.ts",
+        "--client",
+        "go=client.go",
+    ];
     let mut dev = Background::start(folder.path(), &args);
     let line = dev.expect("listening on http://");
     let address = line.trim_start_matches("listening on http://").to_owned();
     assert!(call(&address, "add").ends_with("{\"result\":1}"));
-    let client = || fs::read_to_string(folder.path().join("client.ts")).expect("it was written");
-    assert!(client().contains("add("));
+    let client = |name| fs::read_to_string(folder.path().join(name)).expect("it was written");
+    assert!(client("client.ts").contains("add(") && client("client.go").contains(" Add("));
 
     // A transaction more: the data and the address stay, and the client follows.
     write(&format!(
@@ -235,7 +243,7 @@ fn dev_serves_each_good_version_and_keeps_the_data() {
     ));
     dev.expect("serving one.mingle anew");
     assert!(call(&address, "twice").ends_with("{\"result\":3}"));
-    assert!(client().contains("twice("));
+    assert!(client("client.ts").contains("twice(") && client("client.go").contains(" Twice("));
 
     // Other commands call the server, which holds the data.
     let run = mingle(folder.path(), &["run", "one.mingle", "twice", "item=cup"]);

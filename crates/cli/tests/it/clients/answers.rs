@@ -137,3 +137,9 @@ fn a_session_has_no_more_tokens_than_calls() {
         assert!(counts[8..].iter().all(|count| (1..=8).contains(count)), "{counts:?}");
     });
 }
+
+#[test]
+fn a_client_in_go_waits_as_long_as_the_answer_asks() {
+    let Some(workshop) = Language::Go.workshop() else { return };
+    workshop.run("pauses", &[]);
+}

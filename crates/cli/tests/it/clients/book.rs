@@ -20,7 +20,7 @@ pub fn program() -> String {
     blocks("mingle")
 }
 
-/// Returns the examples as scripts, with the names of their files.
+/// Returns the examples as scripts, with their names.
 pub fn scripts(language: Language) -> Vec<(String, String)> {
     let (blocks, before, address, place) = match language {
         Language::TypeScript => {
@@ -29,10 +29,40 @@ pub fn scripts(language: Language) -> Vec<(String, String)> {
         Language::Python => {
             (blocks("python"), "import sys\n", "sys.argv[1]", ("from stall", "from clients.stall"))
         }
+        Language::Go => (
+            blocks("go"),
+            GO_BEFORE,
+            "os.Args[1]",
+            ("shop.example/stall", "workshop/clients/stall"),
+        ),
     };
     assert!(blocks.contains(ADDRESS) && blocks.contains(place.0), "{blocks}");
     let text = blocks.replace(ADDRESS, address).replace(place.0, place.1);
-    vec![(format!("book.{}", language.extension()), format!("{before}{text}"))]
+    let text = if language == Language::Go { in_a_function(&text) } else { text };
+    vec![("book".to_owned(), format!("{before}{text}"))]
+}
+
+/// The beginning of a program in Go, before the imports of the examples.
+const GO_BEFORE: &str = "// The examples of the book.\npackage main\n\nimport \"os\"\n\n";
+
+/// The function of a program in Go that runs the examples.
+const GO_MAIN: &str = "func main() {
+\tif err := run(); err != nil {
+\t\tpanic(err)
+\t}
+}
+";
+
+/// Puts the statements of the examples, which begin after their imports, into a function.
+fn in_a_function(text: &str) -> String {
+    let (imports, statements) = text.split_once("\n)\n").expect("the examples begin with imports");
+    let lines = statements.trim().lines();
+    let lines = lines.map(|line| format!("\t{line}").trim_end().to_owned() + "\n");
+    let mut squeezed = String::new();
+    for line in lines.filter(|line| line != "\n") {
+        squeezed += &line;
+    }
+    format!("{imports}\n)\n\n{GO_MAIN}\nfunc run() error {{\n{squeezed}\treturn nil\n}}\n")
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::cli::tutorial;
 pub enum Language {
     TypeScript,
     Python,
+    Go,
 }
 
 /// A folder with a client for each program, and the scripts that use them, all of them checked.
@@ -57,14 +58,25 @@ const NODE: &str = r#"{
 }
 "#;
 
+/// The module of the clients and scripts; `MODULE` stands for the path of the runtime's.
+const GO_MODULE: &str = "module workshop
+
+go 1.24
+
+require MODULE v0.0.0
+
+replace MODULE => ./runtime
+";
+
 impl Language {
-    pub const ALL: [Self; 2] = [Self::TypeScript, Self::Python];
+    pub const ALL: [Self; 3] = [Self::TypeScript, Self::Python, Self::Go];
 
     /// Returns the name of the language for `mingle gen`.
     pub fn name(self) -> &'static str {
         match self {
             Self::TypeScript => "typescript",
             Self::Python => "python",
+            Self::Go => "go",
         }
     }
 
@@ -72,16 +84,29 @@ impl Language {
         match self {
             Self::TypeScript => "ts",
             Self::Python => "py",
+            Self::Go => "go",
         }
+    }
+
+    /// Returns the path of a client or script of this name. In Go each has a folder, whose name is the package's.
+    pub fn file(self, name: &str) -> String {
+        let extension = self.extension();
+        if self == Self::Go {
+            let package = name.replace('_', "");
+            return format!("{package}/{package}.{extension}");
+        }
+        format!("{name}.{extension}")
     }
 
     /// Returns the folder with all clients and scripts; none if their checkers were not fetched.
     pub fn workshop(self) -> Option<&'static Workshop> {
         static TYPESCRIPT: OnceLock<Workshop> = OnceLock::new();
         static PYTHON: OnceLock<Workshop> = OnceLock::new();
+        static GO: OnceLock<Workshop> = OnceLock::new();
         let (checker, workshop) = match self {
             Self::TypeScript => (Checker::TypeScript, &TYPESCRIPT),
             Self::Python => (Checker::Mypy, &PYTHON),
+            Self::Go => (Checker::Go, &GO),
         };
         let words = mingle_services::checker(checker)?;
         Some(workshop.get_or_init(|| Workshop::new(self, &words)))
@@ -101,6 +126,7 @@ impl Workshop {
         match language {
             Language::TypeScript => workshop.check_typescript(checker),
             Language::Python => workshop.check_python(checker),
+            Language::Go => workshop.check_go(checker),
         }
         workshop
     }
@@ -124,14 +150,20 @@ impl Workshop {
                 assert!(refused, "the example is there to be refused");
                 continue;
             }
-            let file = format!("{name}.{}", self.language.extension());
             for (runtime, part) in [("embed", "clients"), ("import", "imported")] {
                 let text = self.client(&program, runtime).expect("the program has no errors");
-                fs::write(self.folder.join(part).join(&file), text).expect("the client is written");
+                self.write(&format!("{part}/{}", self.language.file(&name)), text);
             }
             self.clients += 1;
         }
         self.write_package();
+    }
+
+    /// Writes a file, and its folder if there is none.
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.folder.join(path);
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder");
+        fs::write(path, text).expect("the file is written");
     }
 
     /// Returns the client for a program; none if the program has errors.
@@ -144,19 +176,18 @@ impl Workshop {
 
     /// Writes the package that clients with `--runtime import` import.
     fn write_package(&self) {
-        let package = self.folder.join("node_modules/mingle-client");
-        let files = match self.language {
-            Language::TypeScript => vec![
-                (package.join("package.json"), PACKAGE.to_owned()),
-                (package.join("index.ts"), mingle_gen::typescript::runtime()),
-            ],
-            Language::Python => {
-                vec![(self.folder.join("mingle_client.py"), mingle_gen::python::runtime())]
+        match self.language {
+            Language::TypeScript => {
+                let package = "node_modules/mingle-client";
+                self.write(&format!("{package}/package.json"), PACKAGE);
+                self.write(&format!("{package}/index.ts"), mingle_gen::typescript::runtime());
             }
-        };
-        for (path, text) in files {
-            fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder");
-            fs::write(path, text).expect("the package is written");
+            Language::Python => self.write("mingle_client.py", mingle_gen::python::runtime()),
+            Language::Go => {
+                let module = format!("module {}\n\ngo 1.24\n", mingle_gen::go::module());
+                self.write("runtime/go.mod", module);
+                self.write("runtime/mingleclient.go", mingle_gen::go::runtime());
+            }
         }
     }
 
@@ -165,16 +196,17 @@ impl Workshop {
         for entry in fs::read_dir(scripts).expect("the scripts are there") {
             let path = entry.expect("the scripts are there").path();
             if path.extension().is_some_and(|extension| extension == self.language.extension()) {
-                let name = path.file_name().expect("a file's name");
-                fs::copy(&path, self.folder.join(name)).expect("the script is copied");
+                let name = path.file_stem().expect("a file's name").to_string_lossy().into_owned();
+                let text = fs::read(&path).expect("the script is read");
+                self.write(&self.language.file(&name), text);
             }
         }
         for (name, text) in book::scripts(self.language) {
-            fs::write(self.folder.join(name), text).expect("the script is written");
+            self.write(&self.language.file(&name), text);
         }
         if self.language == Language::TypeScript {
             for (name, text) in tutorial::scripts() {
-                fs::write(self.folder.join(name), text).expect("the script is written");
+                self.write(name, text);
             }
         }
     }
@@ -204,11 +236,25 @@ impl Workshop {
         self.check(checker, &["--strict", "--python-version", "3.10", "."]);
     }
 
-    fn check(&self, checker: &[PathBuf], words: &[&str]) {
+    /// Compiles all clients and scripts, and checks their form.
+    fn check_go(&self, checker: &[PathBuf]) {
+        self.write("go.mod", GO_MODULE.replace("MODULE", &mingle_gen::go::module()));
+        self.check(checker, &["build", "-o", "out/", "./..."]);
+        self.check(checker, &["vet", "./..."]);
+        let go = fs::canonicalize(&checker[0]).expect("the command is there");
+        let wrong = self.check(&[go.with_file_name("gofmt")], &["-l", "."]);
+        assert_eq!(wrong, "", "gofmt would change these files");
+    }
+
+    /// Runs a checker, and returns its output.
+    fn check(&self, checker: &[PathBuf], words: &[&str]) -> String {
         let mut command = Command::new(&checker[0]);
         command.args(&checker[1..]).args(words).current_dir(&self.folder);
+        // Nothing is loaded from elsewhere. Only Go knows these variables.
+        command.envs([("GOFLAGS", "-mod=mod"), ("GOPROXY", "off"), ("GOTOOLCHAIN", "local")]);
         let output = command.stdin(Stdio::null()).output().expect("the checker runs");
         assert!(output.status.success(), "{:?}: {}", self.language, shown(&output));
+        shown(&output)
     }
 
     /// Runs a script to its end; returns its output.
@@ -229,6 +275,7 @@ impl Workshop {
                 command.arg("-B").arg(self.folder.join(format!("{script}.py")));
                 command
             }
+            Language::Go => Command::new(self.folder.join("out").join(script)),
         };
         command.args(words).envs(variables.iter().copied()).stdin(Stdio::null());
         let output = command.output().expect("the script runs");

@@ -3,6 +3,7 @@
 
 mod answers;
 mod book;
+mod comments;
 pub mod language;
 mod served;
 mod stub;
