@@ -27,6 +27,9 @@ pub fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenE
             schema.level
         ));
     }
+    if let Err(reason) = schema.refuse_indexes("a store of Cassandra") {
+        return refuse(reason);
+    }
     if config.nodes.is_empty() {
         return refuse("no node is named".into());
     }

@@ -15,9 +15,10 @@
 
 use std::collections::BTreeMap;
 
-use mingle_model::{FieldType, Name, Ref, Type, Value};
+use mingle_model::{FieldType, IndexRead, Name, Ref, Type, Value};
 use mingle_store::{Address, Data, Read, StoreOperation, Write};
 
+use crate::index::Indexed;
 use crate::layout::{Layout, Shape};
 use crate::limits::KEYS_MAX;
 
@@ -32,6 +33,8 @@ pub struct Builtin {
     /// Index of the field, for the verbs that have one.
     field: u16,
     arity: usize,
+    /// The index that it reads; then nothing else of this counts.
+    index: Option<Indexed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub enum Question {
     Read(Read),
     /// The keys of a kind.
     Keys(Name),
+    /// A read of an index, with its arguments.
+    Index(Indexed, Vec<Value>),
 }
 
 const FORMS: &str = "`builtin:size KIND.FIELD`, `builtin:value KIND.FIELD`, `builtin:exists KIND`, `builtin:keys KIND`, `builtin:append KIND.FIELD` or `builtin:add KIND.FIELD`";
@@ -87,9 +92,30 @@ impl Builtin {
             Some(target) => parse_target(verb, target, layout)?,
             None => infer_target(verb, operation, layout)?,
         };
-        let builtin = Self { verb, kind, field, arity: operation.parameters.len() };
+        let arity = operation.parameters.len();
+        let builtin = Self { verb, kind, field, arity, index: None };
         builtin.check_parameters(operation, layout)?;
         Ok(builtin)
+    }
+
+    /// Creates the query that reads an index.
+    ///
+    /// # Errors
+    ///
+    /// When its object or one of its fields does not live here.
+    pub fn of_index(
+        operation: &StoreOperation,
+        read: &IndexRead,
+        layout: &Layout,
+    ) -> Result<Self, String> {
+        let index = Some(Indexed::new(read, layout)?);
+        let (kind, arity) = (read.object.clone(), operation.parameters.len());
+        Ok(Self { verb: Verb::Keys, kind, field: 0, arity, index })
+    }
+
+    /// Returns the index that it reads.
+    pub fn index(&self) -> Option<&Indexed> {
+        self.index.as_ref()
     }
 
     fn check_parameters(&self, operation: &StoreOperation, layout: &Layout) -> Result<(), String> {
@@ -130,6 +156,9 @@ impl Builtin {
     /// When it is a command, or the arguments are too few.
     pub fn question(&self, arguments: &[Value], layout: &Layout) -> Result<Question, String> {
         self.check_arity(arguments)?;
+        if let Some(index) = &self.index {
+            return Ok(Question::Index(index.clone(), arguments.to_vec()));
+        }
         if self.verb == Verb::Keys {
             return Ok(Question::Keys(self.kind.clone()));
         }
@@ -298,12 +327,12 @@ pub fn parse_all(
     layout: &Layout,
 ) -> Result<Builtins, (Name, String)> {
     let parse = |(name, operation): (&Name, &StoreOperation)| {
-        let builtin = match &operation.body {
-            None => None,
-            Some(body) => {
-                Some(Builtin::parse(operation, body, layout).map_err(|why| (name.clone(), why))?)
-            }
+        let builtin = match (&operation.index, &operation.body) {
+            (Some(read), _) => Some(Builtin::of_index(operation, read, layout)),
+            (None, Some(body)) => Some(Builtin::parse(operation, body, layout)),
+            (None, None) => None,
         };
+        let builtin = builtin.transpose().map_err(|why| (name.clone(), why))?;
         Ok((name.clone(), builtin))
     };
     operations.iter().map(parse).collect()

@@ -11,10 +11,14 @@ use mingle_store::StoreSchema;
 use serde_json::{Map, Value as Json, json};
 
 use crate::config::OpenError;
+use crate::index::{Fields, Indexed};
 use crate::layout::{FieldLayout, KindLayout, Layout, Shape};
 use crate::limits::FIELDS_MAX;
 
 const FORMAT: u64 = 3;
+
+/// The format of a catalog with indexes: an engine that knew no indexes would write objects without them.
+const FORMAT_INDEXED: u64 = 4;
 
 /// The stored part of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub struct Catalog {
     structs: BTreeMap<String, String>,
     /// Type of the key of each object that rows may name.
     references: BTreeMap<String, String>,
+    /// The indexes that have rows: the kind's id, and the fields' ids.
+    indexes: BTreeSet<(u32, Fields)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +51,13 @@ impl Catalog {
             kinds: BTreeMap::new(),
             structs: BTreeMap::new(),
             references: BTreeMap::new(),
+            indexes: BTreeSet::new(),
         }
+    }
+
+    /// Returns the indexes that have rows.
+    pub fn indexes(&self) -> &BTreeSet<(u32, Fields)> {
+        &self.indexes
     }
 
     /// Adds the new declarations of `schema`, and returns the layout with which it reads and writes rows.
@@ -92,6 +104,17 @@ impl Catalog {
             for (id, text) in kind.fields.values() {
                 layout.shapes.insert((kind.id, *id), Shape::parse(text));
             }
+        }
+        let reads = schema.operations.values().filter_map(|operation| operation.index.as_ref());
+        let indexed = |read| {
+            let index = Indexed::new(read, &layout)?;
+            Ok((layout.kind(&read.object)?.id, index.fields().clone()))
+        };
+        let indexes = reads.map(indexed).collect::<Result<BTreeSet<_>, String>>();
+        self.indexes =
+            indexes.map_err(|reason| OpenError::Config { store: store.clone(), reason })?;
+        for (kind, fields) in &self.indexes {
+            layout.indexes.entry(*kind).or_default().push(fields.clone());
         }
         Ok(layout)
     }
@@ -163,22 +186,31 @@ impl Catalog {
                 (name.clone(), json)
             })
             .collect();
-        json!({
-            "format": FORMAT,
+        let mut json = json!({
+            "format": if self.indexes.is_empty() { FORMAT } else { FORMAT_INDEXED },
             "level": self.level,
             "replicas": self.replicas,
             "kinds": kinds,
             "structs": self.structs,
             "references": self.references,
-        })
-        .to_string()
-        .into_bytes()
+        });
+        if !self.indexes.is_empty() {
+            let index = |(kind, fields): &(u32, Fields)| json!({ "kind": kind, "fields": fields });
+            json["indexes"] = self.indexes.iter().map(index).collect();
+        }
+        json.to_string().into_bytes()
+    }
+
+    /// Returns the format of a catalog's row, if it has one that this engine does not read.
+    pub fn unknown_format(row: &[u8]) -> Option<u64> {
+        let json: Json = serde_json::from_slice(row).ok()?;
+        json.get("format")?.as_u64().filter(|format| ![FORMAT, FORMAT_INDEXED].contains(format))
     }
 
     /// From the row form; none where it is of another format or no catalog at all.
     pub fn decode(row: &[u8]) -> Option<Self> {
         let json: Json = serde_json::from_slice(row).ok()?;
-        if json.get("format")?.as_u64()? != FORMAT {
+        if Self::unknown_format(row).is_some() {
             return None;
         }
         let mut kinds = BTreeMap::new();
@@ -194,8 +226,20 @@ impl Catalog {
             kinds,
             structs: decode_texts(json.get("structs")?)?,
             references: decode_texts(json.get("references")?)?,
+            indexes: match json.get("indexes") {
+                None => BTreeSet::new(),
+                Some(indexes) => {
+                    indexes.as_array()?.iter().map(decode_index).collect::<Option<_>>()?
+                }
+            },
         })
     }
+}
+
+fn decode_index(json: &Json) -> Option<(u32, Fields)> {
+    let fields = json.get("fields")?.as_array()?.iter();
+    let fields = fields.map(|field| u16::try_from(field.as_u64()?).ok()).collect::<Option<_>>()?;
+    Some((u32::try_from(json.get("kind")?.as_u64()?).ok()?, fields))
 }
 
 fn decode_kind(json: &Json) -> Option<Kind> {

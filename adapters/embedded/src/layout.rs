@@ -18,6 +18,8 @@ pub struct Layout {
     pub shapes: BTreeMap<(u32, u16), Shape>,
     /// Names of all kinds that were ever declared, by id.
     pub names: BTreeMap<u32, Name>,
+    /// The fields of each index, by the id of its kind.
+    pub indexes: BTreeMap<u32, Vec<Vec<u16>>>,
 }
 
 /// One kind of object.

@@ -34,6 +34,7 @@ mod folder;
 mod geo;
 mod guarding;
 mod hosted;
+mod index;
 mod kept;
 mod layout;
 pub mod limits;

@@ -14,12 +14,13 @@ use crate::config::{EmbeddedConfig, OpenError};
 use crate::core::Core;
 use crate::encoding::key;
 use crate::geo::{GeoConfig, GeoStore, check_conflicts_kept};
+use crate::index;
 use crate::kept::{self, contained, note_made, open_disk};
 use crate::limits::{CONFLICTS_MAX, REPLICAS_MAX};
 use crate::replicated::ReplicatedStore;
 use crate::serializable::SerializableStore;
 use crate::storage::memory::MemoryStorage;
-use crate::storage::{Changes, Direction, Storage, StorageError};
+use crate::storage::{Direction, Storage, StorageError};
 
 /// The embedded engine.
 pub struct Embedded;
@@ -253,6 +254,7 @@ impl Embedded {
         replicas: &[Name],
         world: Arc<dyn World>,
     ) -> Result<Core, OpenError> {
+        check_indexes(config, schema)?;
         let mut catalog = load_catalog(&*storage, config, schema)?;
         check_form(catalog.is_some(), &*storage, &form, (config, schema))?;
         if let Some(catalog) = &catalog {
@@ -267,12 +269,13 @@ impl Embedded {
                 OpenError::Operation { store: schema.store.clone(), operation, reason }
             })?;
         if catalog != kept {
-            let row = catalog.expect("it was made above").encode();
-            let form = form.into_bytes();
-            let changes = Changes::from([
-                (key::CATALOG.into(), Some(row.into())),
-                (key::FORM.into(), Some(form.into())),
-            ]);
+            let catalog = catalog.expect("it was made above");
+            let old = kept.map(|kept| kept.indexes().clone()).unwrap_or_default();
+            let changed =
+                index::rows(&*storage, &layout, replicas.len(), (&old, catalog.indexes()));
+            let mut changes = changed.map_err(|error| broken(config, schema, &error))?;
+            changes.insert(key::CATALOG.into(), Some(catalog.encode().into()));
+            changes.insert(key::FORM.into(), Some(form.into_bytes().into()));
             storage.commit(changes).map_err(|error| broken(config, schema, &error))?;
         }
         Ok(Core::new(schema.store.clone(), layout, builtins, storage, world))
@@ -379,10 +382,24 @@ fn load_catalog(
         .map_err(|error| broken(config, schema, &error))?;
     let Some(row) = row else { return Ok(None) };
     let catalog = Catalog::decode(&row).ok_or_else(|| {
-        let error = StorageError::new("its catalog is of another version of this engine");
-        broken(config, schema, &error)
+        let why = match Catalog::unknown_format(&row) {
+            Some(format) => format!(
+                "its catalog has format {format}, of another version of this engine: open it with the version of Mingle that wrote it"
+            ),
+            None => "its catalog cannot be read".to_owned(),
+        };
+        broken(config, schema, &StorageError::new(why))
     })?;
     Ok(Some(catalog))
+}
+
+/// Refuses indexes where this engine keeps none.
+fn check_indexes(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
+    if config.geo.is_none() {
+        return Ok(());
+    }
+    let reason = schema.refuse_indexes("a store with data centers");
+    reason.map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })
 }
 
 /// Returns the name of the form of a store's rows.

@@ -8,6 +8,7 @@ use crate::core::{Core, Failure};
 use crate::encoding::row::{Header, Presence};
 use crate::encoding::wire::Reader;
 use crate::encoding::{key, order, row, value};
+use crate::index::Indexed;
 use crate::layout::Shape;
 use crate::limits::{KEYS_MAX, READ_SET_MAX};
 use crate::storage::overlay::Overlay;
@@ -249,6 +250,7 @@ impl<'a> Reading<'a> {
         let (data, version) = match builtin.question(arguments, &self.core.layout)? {
             Question::Read(read) => self.find(&read)?,
             Question::Keys(kind) => self.keys(&kind)?,
+            Question::Index(index, arguments) => self.indexed(&index, &arguments)?,
         };
         let result = builtin.result(data, &self.core.layout);
         Ok((Data::Result(result), version))
@@ -285,6 +287,28 @@ impl<'a> Reading<'a> {
             }
         }
         Ok((Data::Values(keys), header.version))
+    }
+
+    fn indexed(&mut self, index: &Indexed, arguments: &[Value]) -> Result<Found, Failure> {
+        let question = index.read.question(arguments)?;
+        let kind = self.core.layout.kind(&index.read.object)?.id;
+        let range = index.range(self.replica, kind, &question);
+        let row = self.fetch(range.header, true)?;
+        let version = row.as_deref().map_or(0, row::version);
+        let (mut found, most) = (Vec::new(), question.most);
+        let is_empty = range.upper.as_ref().is_some_and(|upper| range.lower >= *upper);
+        if most > 0 && !is_empty {
+            let direction = match question.is_reversed {
+                true => Direction::Backward,
+                false => Direction::Forward,
+            };
+            let view = Overlay::new(self.base, self.changes);
+            view.range(&range.lower, range.upper.as_deref(), direction, &mut |key, _| {
+                found.push(index.object(self.replica, kind, key));
+                found.len() < most
+            })?;
+        }
+        Ok((Data::Result(index.read.answer(found)), version))
     }
 
     /// The object's and the field's prefix, if the field has this shape.

@@ -139,6 +139,7 @@ impl Catalog {
             };
             kinds.insert(object.name.clone(), kind);
         }
+        merging.indexes(schema, &kinds)?;
         let migration = merging.migration;
         let layout = Layout {
             schema: Arc::clone(&schema.schema),
@@ -234,6 +235,34 @@ impl Merging<'_> {
                     kept: format!("in {}", schema.store),
                     wanted: format!("in {}", object.store),
                 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the indexes of Mingle's own tables; those that the program no longer has stay.
+    fn indexes(
+        &mut self,
+        schema: &StoreSchema,
+        kinds: &BTreeMap<Name, Kind>,
+    ) -> Result<(), OpenError> {
+        let mut seen = BTreeSet::new();
+        let reads = schema.operations.values().filter_map(|operation| operation.index.as_ref());
+        for read in reads {
+            let Some(kind) = kinds.get(&read.object) else { continue };
+            let Place::Own { table, .. } = &kind.place else { continue };
+            let fields: Vec<&str> = read.fields.iter().map(|field| &**field).collect();
+            let declared = format!("index by {}", fields.join(", "));
+            if !seen.insert((read.object.clone(), declared.clone())) {
+                continue;
+            }
+            // A field has no blank in its name.
+            if self.keep((&read.object, &declared), &declared, &declared, 0, "")? {
+                let columns = kind.index_columns(self.schema, &read.fields);
+                self.migration.push(format!(
+                    "CREATE INDEX ON {table} ({}) WHERE mingle_exists",
+                    columns.join(", ")
+                ));
             }
         }
         Ok(())

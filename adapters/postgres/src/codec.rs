@@ -82,6 +82,15 @@ impl Codec {
         }
     }
 
+    /// Returns the column as it is compared and ordered: the server compares no `json`.
+    pub fn compared(&self, column: &str) -> String {
+        match self {
+            Self::Json(_) => format!("({column}::text)"),
+            Self::Nullable(inner) => inner.compared(column),
+            Self::Plain(_) | Self::Key(..) => column.to_owned(),
+        }
+    }
+
     /// Returns the parameter to send for a value of the type.
     pub fn param(&self, schema: &Schema, value: &Value) -> Param {
         match (self, value) {

@@ -10,8 +10,10 @@ use tokio_postgres::{Client, Row};
 
 use crate::config::{Migrate, OpenError, PostgresConfig};
 use crate::error::message;
+use crate::layout::Layout;
 use crate::mapping::MayRefuse;
 use crate::name::quote;
+use crate::operation::Indexed;
 use crate::store::{Opening, may_refuse, plan_migration};
 
 /// The results of an examination.
@@ -72,8 +74,51 @@ async fn one(
     }
     let Some(opening) = opening else { return findings };
     match opening.merged().await {
-        Ok(merged) => *found_refusals = may_refuse(&merged.layout),
+        Ok(merged) => {
+            *found_refusals = may_refuse(&merged.layout);
+            match opening.lease().await {
+                Ok(lease) => {
+                    let client = lease.connection().client();
+                    findings.extend(indexes(client, &merged.layout, schema).await);
+                }
+                Err(error) => findings.push(Finding::wrong("connection", reason(&error))),
+            }
+        }
         Err(error) => findings.push(Finding::wrong("tables", reason(&error))),
+    }
+    findings
+}
+
+/// Finds an index of a table whose first columns are these, in any order of the parameters' array.
+const COVERED: &str = "SELECT EXISTS (SELECT FROM pg_index AS i \
+    WHERE i.indrelid = $1::text::regclass AND i.indisvalid AND i.indpred IS NULL AND \
+    (SELECT array_agg(a.attname::text ORDER BY k.place) \
+        FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place) \
+        JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+        WHERE k.place <= cardinality($2::text[])) = $2::text[])";
+
+/// Looks for the database's indexes behind those of the program.
+async fn indexes(client: &Client, layout: &Layout, schema: &StoreSchema) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let reads = schema.operations.values().filter_map(|operation| operation.index.as_ref());
+    // Each index has several queries.
+    for read in reads.filter(|read| read.equal == 0 && !read.counts) {
+        let Ok(index) = Indexed::new(layout, read) else { continue };
+        let Some((table, columns)) = index.columns() else { continue };
+        let listed = columns.join(", ");
+        findings.push(match client.query_one(COVERED, &[&table, &columns]).await {
+            Ok(row) if row.get(0) => {
+                Finding::good("index", format!("{} has an index of {table}", index.name()))
+            }
+            Ok(_) => Finding::warning(
+                "index",
+                format!(
+                    "no index of {table} begins with {listed}: a read of {} goes through the whole table and conflicts with whatever writes it; `CREATE INDEX ON {table} ({listed})` makes one",
+                    index.name()
+                ),
+            ),
+            Err(error) => Finding::wrong("index", message(&error)),
+        });
     }
     findings
 }

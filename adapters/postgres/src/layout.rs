@@ -151,6 +151,19 @@ pub fn system(schema: &str, table: &str) -> String {
     format!("{}.mingle_{table}", crate::name::quote(schema))
 }
 
+impl Kind {
+    /// Returns the columns of an index on these fields in a table of Mingle's own, as the server compares them: those of
+    /// the fields, and the key.
+    pub fn index_columns(&self, schema: &Schema, fields: &[Name]) -> Vec<String> {
+        let Place::Own { key, key_codec, .. } = &self.place else { return Vec::new() };
+        let of = |name: &Name| {
+            let field = self.fields.iter().find(|field| field.name == *name);
+            field.map(|field| Codec::of(schema, field.inner()).compared(&field.column))
+        };
+        fields.iter().filter_map(of).chain([key_codec.compared(key)]).collect()
+    }
+}
+
 impl Field {
     /// Returns the first type that the field names: that of its elements, lines, keys or value.
     pub fn inner(&self) -> &Type {

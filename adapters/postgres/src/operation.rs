@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mingle_model::{Name, Ref, Schema, Type, Value, json};
-use mingle_store::StoreOperation;
+use mingle_store::{Refusal, StoreOperation};
 use tokio_postgres::types::Type as SqlType;
 use tokio_postgres::{Client, Statement};
 
@@ -17,6 +17,10 @@ use crate::layout::Layout;
 use crate::limits::QUERY_ROWS_MAX;
 use crate::session::Step;
 use crate::wire::{self, Param, Row, cell};
+
+mod indexed;
+
+pub use indexed::Indexed;
 
 /// The operations of a store, by name.
 pub type Operations = BTreeMap<Name, Operation>;
@@ -31,20 +35,29 @@ pub struct Operation {
     result: Option<Type>,
     body: Option<Arc<str>>,
     types: Arc<[SqlType]>,
+    /// The index that it reads.
+    index: Option<Arc<Indexed>>,
 }
 
 impl Operation {
     /// Creates the operation from its declaration, with its body from the binding.
-    pub fn new(schema: &Schema, name: &Name, declared: &StoreOperation) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When it reads an index of an object or a field that does not live here.
+    pub fn new(layout: &Layout, name: &Name, declared: &StoreOperation) -> Result<Self, String> {
+        let schema = &layout.schema;
         let types = declared.parameters.iter().map(|(_, t)| parameter_type(schema, t)).collect();
-        Self {
+        let index = declared.index.as_ref().map(|read| Indexed::new(layout, read)).transpose()?;
+        Ok(Self {
             name: name.clone(),
             is_command: declared.is_command,
             parameters: declared.parameters.clone(),
             result: declared.result.clone(),
             body: declared.body.as_deref().map(Arc::from),
             types,
-        }
+            index: index.map(Arc::new),
+        })
     }
 
     /// Returns the operation called `name`.
@@ -73,16 +86,20 @@ impl Operation {
     /// # Errors
     ///
     /// When it has no body, or the arguments do not fit.
-    pub fn step(&self, layout: &Layout, arguments: &[Value]) -> Result<Step, String> {
+    pub fn step(&self, layout: &Layout, arguments: &[Value]) -> Result<Step, Refusal> {
         let name = &self.name;
+        if let Some(index) = &self.index {
+            return index.step(layout, arguments);
+        }
         let Some(body) = &self.body else {
             return Err(format!(
                 "operation {name} has no body; give it one in the store's binding, in SQL"
-            ));
+            )
+            .into());
         };
         let (given, wanted) = (arguments.len(), self.parameters.len());
         if given != wanted {
-            return Err(format!("operation {name} takes {wanted} arguments, not {given}"));
+            return Err(format!("operation {name} takes {wanted} arguments, not {given}").into());
         }
         let mut params = Vec::with_capacity(given);
         for ((parameter, value_type), value) in self.parameters.iter().zip(arguments) {
@@ -102,6 +119,9 @@ impl Operation {
     pub fn result(&self, layout: &Layout, rows: &[Row]) -> Result<Value, String> {
         let name = &self.name;
         let failed = |why: String| format!("operation {name}: {why}");
+        if let Some(index) = &self.index {
+            return index.result(layout, rows).map_err(failed);
+        }
         let schema = &layout.schema;
         let Some(result) = &self.result else { return Ok(Value::NONE) };
         if let Type::List(inner) = result {
@@ -125,6 +145,10 @@ impl Operation {
     ///
     /// The part that does not fit.
     pub async fn check(&self, client: &Client, schema: &Schema, own: &str) -> Result<(), String> {
+        if let Some(index) = &self.index {
+            let prepared = client.prepare(&index.plain_text()).await;
+            return prepared.map(|_| ()).map_err(|error| message(&error));
+        }
         let Some(body) = &self.body else { return Ok(()) };
         let prepared = client.prepare_typed(body, &self.types).await;
         let statement = prepared.map_err(|error| message(&error))?;

@@ -381,14 +381,15 @@ impl Opening {
     async fn operations(&self, lease: &Lease, layout: &Layout) -> Result<Operations, OpenError> {
         let mut operations = Operations::new();
         for (name, declared) in &self.schema.operations {
-            let operation = Operation::new(&layout.schema, name, declared);
-            let client = lease.connection().client();
-            let checked = operation.check(client, &layout.schema, &layout.own).await;
-            checked.map_err(|reason| OpenError::Operation {
+            let refused = |reason| OpenError::Operation {
                 store: self.schema.store.clone(),
                 operation: name.clone(),
                 reason,
-            })?;
+            };
+            let operation = Operation::new(layout, name, declared).map_err(refused)?;
+            let client = lease.connection().client();
+            let checked = operation.check(client, &layout.schema, &layout.own).await;
+            checked.map_err(refused)?;
             operations.insert(name.clone(), operation);
         }
         Ok(operations)

@@ -305,6 +305,9 @@ impl Checked {
         let prefix = config.prefix_of(&schema.store);
         check(config, schema, &prefix)?;
         let mapped = mapped(config, schema, &prefix)?;
+        schema
+            .refuse_indexes("a store of Redis")
+            .map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })?;
         let operations = parse(schema)?;
         let link = Link::new(config, world)
             .map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })?;

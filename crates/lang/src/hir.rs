@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{LevelId, Levels, Name, ObjectType, Schema, Type, Value};
+use mingle_model::{IndexRead, LevelId, Levels, Name, ObjectType, Schema, Type, Value};
 
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -99,12 +99,14 @@ pub struct Operation {
     pub span: Span,
     /// Its doc comment.
     pub docs: String,
+    /// The read of an index that it is; none if the program declares it in the store.
+    pub index: Option<IndexRead>,
 }
 
 impl Operation {
     /// True if a query always has a result: without rows it gives `none`, or an empty list.
     pub fn is_total(&self) -> bool {
-        matches!(self.result, Some(Type::Option(_) | Type::List(_)))
+        self.index.is_some() || matches!(self.result, Some(Type::Option(_) | Type::List(_)))
     }
 }
 
@@ -125,6 +127,31 @@ pub struct Object {
     pub policies: Policies,
     /// The bounds of its counters that have some, by field.
     pub bounds: Vec<(u16, Bounds)>,
+    /// Its indexes.
+    pub indexes: Vec<Index>,
+}
+
+/// An index of an object.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// The name under which it is read.
+    pub name: Name,
+    /// The fields that it is ordered by, with the types of the values by which it finds them.
+    pub fields: Vec<(Name, Type)>,
+    /// The first of its queries in [`Store::operations`]: for each number of leading values from 0 on, the one
+    /// that gives refs and the one that counts.
+    pub first: u32,
+    /// The span of its name, or of the word `index` if it has none.
+    pub span: Span,
+    /// True if its name is written.
+    pub is_named: bool,
+}
+
+impl Index {
+    /// Returns the index of a query in the operations of its store.
+    pub fn query(&self, equal: usize, counts: bool) -> u32 {
+        self.first + 2 * equal as u32 + u32::from(counts)
+    }
 }
 
 impl Object {

@@ -151,7 +151,12 @@ impl Place<'_> {
         let point = self.token - 1;
         let members = match self.names.type_before(point) {
             Some(found) => self.names.members(found),
-            None => self.names.operations(self.before(2)),
+            None => {
+                let name = self.before(2);
+                let mut members = self.names.operations(name);
+                members.extend(self.names.indexes(name));
+                members
+            }
         };
         for member in members {
             offer.add(&member.name, item_kind(member.kind), Some(member.shown));

@@ -81,11 +81,10 @@ pub(crate) fn check_names(program: &Program, binding: &Binding) -> Result<(), Op
                 known.join(", ")
             )));
         };
-        if let Some(unknown) = bound
-            .operations
-            .keys()
-            .find(|name| !store.operations.iter().any(|known| *known.name == ***name))
-        {
+        if let Some(unknown) = bound.operations.keys().find(|name| {
+            let mut declared = store.operations.iter().filter(|known| known.index.is_none());
+            !declared.any(|known| *known.name == ***name)
+        }) {
             return Err(OpenError::Binding(format!(
                 "stores.{name}.operations.{unknown}: the store declares no such operation"
             )));

@@ -9,6 +9,7 @@
 //! - [`json`]: the one JSON form of values, the same in every tool.
 //! - [`parse_json`]: JSON text without repeated members.
 //! - [`id`]: transactions, versions, stamps and witness rows.
+//! - [`index`]: reads of indexes.
 //! - [`Principal`]: the caller of a transaction.
 //! - [`limits`]: the named bounds on sizes.
 //! - [`random`]: seeded random numbers.
@@ -17,6 +18,7 @@ mod date;
 mod decimal;
 mod decode;
 pub mod id;
+pub mod index;
 pub mod json;
 pub mod level;
 pub mod limits;
@@ -30,6 +32,7 @@ pub mod value;
 pub use date::Date;
 pub use decimal::Decimal;
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
+pub use index::{IndexQuestion, IndexRead};
 pub use level::{Level, LevelId, Levels};
 pub use parse::parse_json;
 pub use principal::{NoPrincipal, Principal};

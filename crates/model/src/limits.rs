@@ -6,6 +6,15 @@ pub const STRING_BYTES_MAX: usize = 16 << 20;
 /// A `list` holds at most this many items.
 pub const LIST_ITEMS_MAX: usize = 1_000_000;
 
+/// A page of an index holds at most this many refs.
+pub const INDEX_PAGE_MAX: usize = 10_000;
+
+/// A count over an index stops at this number.
+pub const INDEX_COUNT_MAX: usize = 1_000_000;
+
+/// An index has at most this many fields.
+pub const INDEX_FIELDS_MAX: usize = 8;
+
 /// A value holds at most about this many bytes, all that is in it included, wherever it is shared.
 pub const VALUE_BYTES_MAX: usize = 256 << 20;
 

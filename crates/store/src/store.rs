@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_model::{Level, Name, Schema, Stamp, TransactionId, Type, Version, WitnessRow};
+use mingle_model::{
+    IndexRead, Level, Name, Schema, Stamp, TransactionId, Type, Version, WitnessRow,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Answer, Read, Write};
@@ -320,6 +322,23 @@ pub struct StoreSchema {
     pub operations: BTreeMap<Name, StoreOperation>,
 }
 
+impl StoreSchema {
+    /// Checks that no object has an index, for stores that keep none; `what` names the store in the message.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the first index.
+    pub fn refuse_indexes(&self, what: &str) -> Result<(), String> {
+        match self.operations.values().find_map(|operation| operation.index.as_ref()) {
+            None => Ok(()),
+            Some(read) => Err(format!(
+                "object {} has the index {}, and {what} keeps no indexes: keep the refs in a `set` of another object",
+                read.object, read.index
+            )),
+        }
+    }
+}
+
 /// A declared query or command, and its body in the engine's own language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreOperation {
@@ -331,6 +350,8 @@ pub struct StoreOperation {
     pub result: Option<Type>,
     /// The body from the binding, if that has one.
     pub body: Option<String>,
+    /// The read of an index that it is: such a query has no body, and the store answers it by its own means.
+    pub index: Option<IndexRead>,
 }
 
 /// An error at a store.

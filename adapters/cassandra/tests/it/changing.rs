@@ -24,6 +24,7 @@ fn with(queries: &[(&str, String, Type)]) -> StoreSchema {
             parameters: Vec::new(),
             result: Some(result.clone()),
             body: Some(body.clone()),
+            index: None,
         };
         ((*name).into(), operation)
     });

@@ -22,6 +22,9 @@
 //! | `d` replica `0` `0` kind object … | a witness row, by its object; kind 0 for the whole store |
 //! | `d` replica `0` record-kind key | a record |
 //! | `i` replica id … | the same witness row, by its transaction: its key after the replica |
+//! | `v` replica kind number-of-fields fields … `0` | header of an index |
+//! | `v` replica kind number-of-fields fields … `0` value | header of the rows whose first field has the value |
+//! | `v` replica kind number-of-fields fields … `1` values … object | an object in an index |
 //! | `g` record-kind key | a record as it was last committed at any replica, with its timestamp |
 //!
 //! Keys contain kinds and fields as the catalog's durable ids, which begin at 1. So rows of kind 0 belong
@@ -123,6 +126,15 @@ pub fn kind(replica: u8, kind: u32) -> Vec<u8> {
 pub fn objects(replica: u8, kind: u32) -> Vec<u8> {
     let mut key = vec![b'd', replica];
     key.extend(kind.to_be_bytes());
+    key
+}
+
+/// The prefix of the rows of an index.
+pub fn values(replica: u8, kind: u32, fields: &[u16]) -> Vec<u8> {
+    let mut key = vec![b'v', replica];
+    key.extend(kind.to_be_bytes());
+    key.push(u8::try_from(fields.len()).expect("indexes are bounded by INDEX_FIELDS_MAX"));
+    key.extend(fields.iter().flat_map(|field| field.to_be_bytes()));
     key
 }
 

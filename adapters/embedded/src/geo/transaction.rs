@@ -203,6 +203,10 @@ impl GeoTransaction {
     pub(super) async fn ask(&mut self, question: Question) -> Result<(Data, u64), StoreError> {
         match question {
             Question::Keys(kind) => self.keys(&kind).await,
+            Question::Index(index, _) => {
+                let core = &self.shared.core;
+                Err(core.refused(format!("it keeps no index {}", index.read.index)))
+            }
             Question::Read(read) => {
                 let core = &self.shared.core;
                 let mut fetch = Fetch::default();

@@ -8,6 +8,7 @@ use super::update::{UnitChange, UnitKind, Update};
 use crate::core::Core;
 use crate::encoding::key;
 use crate::encoding::row::{self, Header};
+use crate::index::Before;
 use crate::storage::overlay::Draft;
 use crate::storage::{StorageError, View};
 
@@ -44,6 +45,10 @@ pub fn apply(
     state.context.add(update.dot.origin, update.dot.sequence);
     draft.put(state_key, state.encode());
     let early = EarlyRemovals::load(draft, replica)?;
+    let units = update.units.iter().map(|unit| &*unit.key);
+    let objects = update.scopes.iter().filter(|scope| scope.object.is_some());
+    let touched = units.chain(objects.map(|scope| &*scope.prefix));
+    let indexed = Before::note(&core.layout, draft, replica, touched)?;
     let mut apply = Apply { core, draft, replica, version, seen: state.context };
     for scope in &update.scopes {
         apply.scope(scope, &update.context)?;
@@ -56,7 +61,7 @@ pub fn apply(
     }
     apply.lines(update, &early)?;
     early.settle(apply.draft, replica, update, &apply.seen);
-    Ok(())
+    indexed.settle(&core.layout, draft, version)
 }
 
 /// Returns a replica's state; `like` gives the number of replicas.

@@ -79,17 +79,20 @@ impl ReplicatedTransaction {
     fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, Failure> {
         let core = &self.engine.core;
         let mut reading = Reading::at_replica(core, self.replica, self.view(), &self.changes);
-        let strong = if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
-            Some(self.strong()?)
-        } else {
-            None
+        // An index is read at the replica, as the objects that it leads to.
+        let is_strong = |read: &Read| match read {
+            Read::Query { operation, .. } => !core.builtins.get(operation).is_some_and(|found| {
+                found.as_ref().is_some_and(|builtin| builtin.index().is_some())
+            }),
+            _ => false,
         };
+        let strong = if reads.iter().any(is_strong) { Some(self.strong()?) } else { None };
         let none = Changes::new();
         let mut seen = self.seen;
         let mut answers = Vec::with_capacity(reads.len());
         for read in reads {
             let answer = match (&strong, read) {
-                (Some(strong), Read::Query { .. }) => {
+                (Some(strong), read) if is_strong(read) => {
                     Reading::at_replica(core, self.replica, strong, &none).answer(read)?
                 }
                 _ => reading.answer(read)?,

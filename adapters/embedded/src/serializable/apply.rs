@@ -7,30 +7,69 @@ use crate::core::Core;
 use crate::encoding::row::{Header, Presence};
 use crate::encoding::wire::Reader;
 use crate::encoding::{key, row, value};
+use crate::index::Before;
 use crate::layout::Place;
 use crate::storage::overlay::Draft;
 use crate::storage::{StorageError, View};
 use crate::witness;
 
 /// The target of the applied writes.
-pub struct Apply<'a, 'b> {
-    /// The store.
-    pub core: &'a Core,
-    /// The rows.
-    pub draft: &'a mut Draft<'b>,
+struct Apply<'a, 'b> {
+    core: &'a Core,
+    draft: &'a mut Draft<'b>,
     /// The version that the writes carry.
-    pub version: u64,
+    version: u64,
 }
 
 const CHECKED: &str = "writes are checked against the layout before they are applied";
 
+/// Applies writes that were prepared, and the changes of indexes that follow from them.
+///
+/// # Errors
+///
+/// When the disk fails.
+pub fn apply(
+    core: &Core,
+    draft: &mut Draft<'_>,
+    version: u64,
+    writes: &[Write],
+) -> Result<(), StorageError> {
+    let mut keys = Vec::new();
+    if !core.layout.indexes.is_empty() {
+        let objects = writes.iter().filter_map(touched);
+        keys.extend(objects.map(|object| core.layout.place(0, object).expect(CHECKED).prefix));
+    }
+    let keys = keys.iter().map(|key| &key[2..]);
+    let indexed = Before::note(&core.layout, draft, 0, keys)?;
+    let mut apply = Apply { core, draft, version };
+    for write in writes {
+        apply.write(write)?;
+    }
+    indexed.settle(&core.layout, draft, version)
+}
+
+/// Returns the object whose rows in indexes a write may change.
+fn touched(write: &Write) -> Option<&Ref> {
+    match write {
+        Write::Create(object) | Write::Delete(object) => Some(object),
+        Write::Assign(address, _)
+        | Write::Add(address, _)
+        | Write::Insert(address, _)
+        | Write::Put(address, ..)
+        | Write::Remove(address, _)
+        | Write::Erase(address, _)
+        | Write::Append(address, _)
+        | Write::Clear(address) => Some(&address.object),
+        Write::Witness(_)
+        | Write::Forget(_)
+        | Write::Record(..)
+        | Write::Discard(_)
+        | Write::Command { .. } => None,
+    }
+}
+
 impl Apply<'_, '_> {
-    /// Applies one write that was prepared.
-    ///
-    /// # Errors
-    ///
-    /// When the disk fails.
-    pub fn write(&mut self, write: &Write) -> Result<(), StorageError> {
+    fn write(&mut self, write: &Write) -> Result<(), StorageError> {
         match write {
             Write::Create(object) => self.touch(object).map(|_| ()),
             Write::Delete(object) => self.delete(object),

@@ -9,7 +9,7 @@ use mingle_store::{
     StoreError, Transaction, Write,
 };
 
-use super::apply::Apply;
+use super::apply::apply;
 use crate::core::Core;
 use crate::encoding::key;
 use crate::encoding::row;
@@ -142,14 +142,8 @@ impl SerializableTransaction {
             empty => empty.insert(core.snapshot()?),
         };
         let mut draft = Draft::new(&**snapshot, std::mem::take(&mut self.changes));
-        let mut apply = Apply {
-            core,
-            draft: &mut draft,
-            version: self.engine.tentative.fetch_add(1, Ordering::Relaxed),
-        };
-        for write in &writes {
-            apply.write(write).map_err(|error| core.fail(&error))?;
-        }
+        let version = self.engine.tentative.fetch_add(1, Ordering::Relaxed);
+        apply(core, &mut draft, version, &writes).map_err(|error| core.fail(&error))?;
         self.changes = draft.changes;
         self.flushed.extend(writes);
         Ok(())
@@ -318,10 +312,7 @@ impl Engine {
         let last = draft.get(key::COMMITS)?;
         let version = last.map_or(0, |row| Reader(&row).u64()) + 1;
         draft.put(key::COMMITS, version.to_le_bytes());
-        let mut apply = Apply { core: &self.core, draft, version };
-        for write in &commit.writes {
-            apply.write(write)?;
-        }
+        apply(&self.core, draft, version, &commit.writes)?;
         Ok(Verdict::Committed(committed(version)))
     }
 }

@@ -19,7 +19,7 @@ use redb::{
 use super::contain::contain;
 use super::guarded::{Guarded, Sums};
 use super::verify::verify;
-use super::{Changes, Direction, Snapshot, Storage, StorageError, View, Visit, prefix_end};
+use super::{Changes, Direction, Snapshot, Storage, StorageError, View, Visit};
 use crate::limits::CACHE_BYTES;
 use crate::storage::Bytes;
 
@@ -367,20 +367,15 @@ impl Drop for DiskStorage {
 struct DiskView(ReadOnlyTable<&'static [u8], &'static [u8]>);
 
 impl DiskView {
-    fn scan_now(
+    fn range_now(
         &self,
-        prefix: &[u8],
-        from: Option<&[u8]>,
+        lower: &[u8],
+        upper: Option<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), StorageError> {
-        let end = prefix_end(prefix);
-        let lower = from.map_or(prefix, |from| from.max(prefix));
-        if end.as_deref().is_some_and(|end| lower >= end) {
-            return Ok(());
-        }
-        let mut rows = match &end {
-            Some(end) => self.0.range(lower..&**end),
+        let mut rows = match upper {
+            Some(upper) => self.0.range(lower..upper),
             None => self.0.range(lower..),
         }
         .map_err(StorageError::of)?;
@@ -406,13 +401,13 @@ impl View for DiskView {
         })
     }
 
-    fn scan(
+    fn range(
         &self,
-        prefix: &[u8],
-        from: Option<&[u8]>,
+        lower: &[u8],
+        upper: Option<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), StorageError> {
-        contained(|| self.scan_now(prefix, from, direction, visit))
+        contained(|| self.range_now(lower, upper, direction, visit))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use imbl::OrdMap;
 
-use super::{Bytes, Changes, Direction, Snapshot, Storage, StorageError, View, Visit, prefix_end};
+use super::{Bytes, Changes, Direction, Snapshot, Storage, StorageError, View, Visit};
 
 /// Storage that lasts as long as this process.
 #[derive(Default)]
@@ -42,19 +42,14 @@ impl View for MemoryView {
         Ok(self.0.get(key).cloned())
     }
 
-    fn scan(
+    fn range(
         &self,
-        prefix: &[u8],
-        from: Option<&[u8]>,
+        lower: &[u8],
+        upper: Option<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), StorageError> {
-        let end = prefix_end(prefix);
-        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let lower = from.map_or(prefix, |from| from.max(prefix));
-        if end.as_deref().is_some_and(|end| lower >= end) {
-            return Ok(());
-        }
+        let upper = upper.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rows = self.0.range::<_, [u8]>((Bound::Included(lower), upper));
         match direction {
             Direction::Forward => while rows.next().is_some_and(|(k, v)| visit(k, v)) {},

@@ -43,6 +43,20 @@ pub trait View {
     /// When the disk fails.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError>;
 
+    /// Visits the rows whose keys are not below `lower`, and below `upper` if there is one, in order of their
+    /// keys, while `visit` returns true. `lower` is below `upper`.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    fn range(
+        &self,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StorageError>;
+
     /// Visits the rows whose keys start with `prefix`, in order of their keys, while `visit`
     /// returns true. With `from`, only keys that are not below it.
     ///
@@ -55,7 +69,14 @@ pub trait View {
         from: Option<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_>,
-    ) -> Result<(), StorageError>;
+    ) -> Result<(), StorageError> {
+        let end = prefix_end(prefix);
+        let lower = from.map_or(prefix, |from| from.max(prefix));
+        if end.as_deref().is_some_and(|end| lower >= end) {
+            return Ok(());
+        }
+        self.range(lower, end.as_deref(), direction, visit)
+    }
 }
 
 /// A view that a transaction keeps.

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::{Bytes, Changes, Direction, StorageError, View, Visit, prefix_end};
+use super::{Bytes, Changes, Direction, StorageError, View, Visit};
 
 /// A view with changes on top.
 #[derive(Clone, Copy)]
@@ -26,20 +26,15 @@ impl View for Overlay<'_> {
         }
     }
 
-    fn scan(
+    fn range(
         &self,
-        prefix: &[u8],
-        from: Option<&[u8]>,
+        lower: &[u8],
+        upper: Option<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), StorageError> {
-        let end = prefix_end(prefix);
-        let lower = from.map_or(prefix, |from| from.max(prefix));
-        if end.as_deref().is_some_and(|end| lower >= end) {
-            return Ok(());
-        }
-        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let ours = self.changes.range::<[u8], _>((Bound::Included(lower), upper));
+        let end = upper.map_or(Bound::Unbounded, Bound::Excluded);
+        let ours = self.changes.range::<[u8], _>((Bound::Included(lower), end));
         let ours: Box<dyn Iterator<Item = (&Bytes, &Option<Bytes>)>> = match direction {
             Direction::Forward => Box::new(ours),
             Direction::Backward => Box::new(ours.rev()),
@@ -50,7 +45,7 @@ impl View for Overlay<'_> {
             Direction::Backward => ours > theirs,
         };
         let mut goes_on = true;
-        self.base.scan(prefix, from, direction, &mut |key, value| {
+        self.base.range(lower, upper, direction, &mut |key, value| {
             while let Some((k, v)) = ours.next_if(|(k, _)| is_before(k, key)) {
                 if let Some(v) = v
                     && !visit(k, v)
@@ -136,13 +131,13 @@ impl View for Draft<'_> {
         Overlay::new(self.base, &self.changes).get(key)
     }
 
-    fn scan(
+    fn range(
         &self,
-        prefix: &[u8],
-        from: Option<&[u8]>,
+        lower: &[u8],
+        upper: Option<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), StorageError> {
-        Overlay::new(self.base, &self.changes).scan(prefix, from, direction, visit)
+        Overlay::new(self.base, &self.changes).range(lower, upper, direction, visit)
     }
 }

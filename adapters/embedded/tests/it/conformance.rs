@@ -48,6 +48,10 @@ impl EmbeddedFactory {
 }
 
 impl Factory for EmbeddedFactory {
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
     fn level(&self) -> Level {
         self.level
     }

@@ -34,6 +34,10 @@ impl PostgresFactory {
 }
 
 impl Factory for PostgresFactory {
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
     fn level(&self) -> Level {
         self.level
     }

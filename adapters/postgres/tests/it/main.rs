@@ -12,6 +12,7 @@ mod generated;
 mod guards;
 mod histories;
 mod hostile;
+mod indexes;
 mod logged;
 mod logs;
 mod mapping;

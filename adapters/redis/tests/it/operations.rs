@@ -20,7 +20,13 @@ fn operation(
     body: &str,
 ) -> StoreOperation {
     let named = parameters.iter().enumerate().map(|(n, of)| (format!("p{n}").into(), of.clone()));
-    StoreOperation { is_command, parameters: named.collect(), result, body: Some(body.into()) }
+    StoreOperation {
+        is_command,
+        parameters: named.collect(),
+        result,
+        body: Some(body.into()),
+        index: None,
+    }
 }
 
 fn query(parameters: &[Type], result: Type, body: &str) -> StoreOperation {

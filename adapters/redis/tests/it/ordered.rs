@@ -33,6 +33,7 @@ async fn store() -> Option<Arc<Redis>> {
         parameters: vec![("id".into(), Type::String)],
         result: None,
         body: Some(body.replace("APP", &app)),
+        index: None,
     };
     declared.operations = BTreeMap::from([
         ("rename".into(), command("HSET APPnote:$1 name commanded")),

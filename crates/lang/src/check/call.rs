@@ -217,6 +217,9 @@ impl Checker<'_> {
             self.note_use(object.span, declared);
             return self.operation(body, span, id, name, args);
         }
+        if let Some(read) = self.index_read(body, span, (object, name, args)) {
+            return read.map(Evaluated::Value);
+        }
         if self.method_of_object(body, span, object, args) {
             return None;
         }
@@ -239,11 +242,8 @@ impl Checker<'_> {
             match &*name.name {
                 "exists" => {
                     self.arguments(body, span, "exists", &[], args)?;
-                    return Some(Evaluated::Value(Expr {
-                        kind: ExprKind::Exists(boxed, kind),
-                        value_type: Type::Bool,
-                        span,
-                    }));
+                    let kind = ExprKind::Exists(boxed, kind);
+                    return Some(Evaluated::Value(Expr { kind, value_type: Type::Bool, span }));
                 }
                 "delete" => {
                     self.arguments(body, span, "delete", &[], args)?;
@@ -382,12 +382,12 @@ impl Checker<'_> {
     ) -> Option<Evaluated> {
         self.use_store(store);
         let declared = &self.program.stores[store.index()];
+        // The queries of indexes have names of their own, which no program can write.
         let index = declared.operations.iter().position(|operation| operation.name == name.name);
         let Some(index) = index else {
-            let near = self.diagnostics.near_miss(
-                &name.name,
-                declared.operations.iter().map(|operation| &*operation.name),
-            );
+            let known = declared.operations.iter().filter(|operation| operation.index.is_none());
+            let near =
+                self.diagnostics.near_miss(&name.name, known.map(|operation| &*operation.name));
             let what = format!("operation of the store `{}`", declared.name);
             self.diagnostics.push(m0101::render(&what, &name.name, name.span, near));
             for arg in args {

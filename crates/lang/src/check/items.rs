@@ -36,6 +36,7 @@ impl<'a> Checker<'a> {
         self.declare();
         self.operations();
         self.structs_and_objects();
+        self.indexes();
     }
 
     fn levels(&mut self) {
@@ -163,13 +164,19 @@ impl<'a> Checker<'a> {
                     result: result.map(|found| found.unwrap_or(Type::Bool)),
                     span: name.span,
                     docs: operation.docs.clone(),
+                    index: None,
                 });
             }
         }
     }
 
     /// Returns the members of a declaration, at most [`MEMBERS_MAX`] of them.
-    fn bounded<'m, T>(&mut self, name: &Ident, members: &'m [T], what: &'static str) -> &'m [T] {
+    pub(super) fn bounded<'m, T>(
+        &mut self,
+        name: &Ident,
+        members: &'m [T],
+        what: &'static str,
+    ) -> &'m [T] {
         if members.len() <= MEMBERS_MAX {
             return members;
         }
@@ -205,10 +212,9 @@ impl<'a> Checker<'a> {
                 continue;
             };
             let fields = self.bounded(&declared.name, &declared.fields, "fields");
-            let fields = self.param_types(fields);
             let name = declared.name.name.clone();
             let mut known = Vec::new();
-            for (field, found) in fields {
+            for (field, found) in self.param_types(fields) {
                 match found {
                     Some(found) => known.push((field, found)),
                     None => drop(self.broken_fields.insert((name.clone(), field))),
@@ -244,6 +250,7 @@ impl<'a> Checker<'a> {
                 docs: item.docs.clone(),
                 policies: Policies::default(),
                 bounds,
+                indexes: Vec::new(),
             });
         }
         let mut defaults = HashMap::new();

@@ -13,6 +13,7 @@ mod cycles;
 mod expr;
 mod fields;
 mod foreign;
+mod indexes;
 mod items;
 mod methods;
 mod operators;

@@ -18,6 +18,8 @@ pub(crate) enum Mismatch {
     Key { found: String },
     /// A struct that cannot be a key because of the type of one of its fields.
     KeyPart { name: String, field: String, found: String },
+    /// A field that no index can be ordered by.
+    Index { found: String },
     /// Keys that are refs to each other.
     KeyCycle { object: String },
     /// A struct that contains itself.
@@ -58,6 +60,10 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
         Mismatch::KeyPart { name, field, found } => new(
             format!("`{name}` cannot be a key: its field `{field}` is of type `{found}`"),
             "expected a struct of `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal` and `ref` fields".into(),
+        ),
+        Mismatch::Index { found } => new(
+            format!("an index cannot be ordered by `{found}`"),
+            "expected `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal`, a `ref`, or an `option` of these".into(),
         ),
         Mismatch::KeyCycle { object } => new(format!("the key of `{object}` leads back to itself"), "a key cannot hold a ref whose key holds it".into()),
         Mismatch::Recursive { name } => new(format!("`{name}` contains itself"), "expected `option<…>` or `list<…>` around it".into()),

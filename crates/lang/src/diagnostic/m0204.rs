@@ -24,6 +24,10 @@ pub(crate) enum Unfit {
     Index { name: String, edits: Vec<Edit> },
     /// An operation that is named without its parentheses, and the operation that is meant.
     NoCall { on: String, name: String, means: String },
+    /// A read of an index without its end.
+    IndexAlone,
+    /// A call that does not fit a read of an index.
+    IndexStep { why: &'static str },
     /// A call of another language, with the edits that write the same.
     Written { name: String, edits: Vec<Edit> },
     /// An unsupported conversion.
@@ -76,6 +80,9 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
         .with_help("write `get`", edits),
         Unfit::NoCall { on, name, means } => new(format!("`{on}` has no field `{name}`, but an operation `{means}`"), "an operation is called".into())
             .with_help(format!("call `{means}`"), vec![Edit { span, text: format!("{means}()") }]),
+        Unfit::IndexAlone => new("a read of an index ends with `first` or `count`".into(), "how many at most?".into())
+            .with_note("`.first(20)` gives at most 20 refs, `.count(1_000)` counts up to 1,000; before them may stand `from(x)`, `before(x)`, `after(ref)` and `reversed()`"),
+        Unfit::IndexStep { why } => new(why.into(), "this does not fit here".into()),
         Unfit::Written { name, edits } => new(format!("there is no `{name}`"), "an operation of another language".into())
             .with_help("write it this way", edits),
         Unfit::Convert { to, found } => new(format!("`{to}(…)` does not convert `{found}`"), format!("this is `{found}`")),
@@ -117,6 +124,7 @@ fn operations(on: &str) -> Option<&'static str> {
         "list" => "`size`, `get` and `contains`",
         "string" => "`size` and `contains`",
         "decimal" => "`divide` and `round`",
+        "index" => "`first` and `count`, and before them `from`, `before`, `after` and `reversed`",
         "option" => "`is_some`, and `match` and `??` take it apart",
         _ if on.starts_with("ref ") => "its fields, `exists` and `delete`",
         _ => return None,

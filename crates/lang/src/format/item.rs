@@ -4,7 +4,8 @@ use super::doc::Doc;
 use super::{Formatter, LineStart};
 use crate::syntax::Span;
 use crate::syntax::ast::{
-    Allow, Function, Item, ItemKind, Object, Operation, Param, Program, Store, Struct, Transaction,
+    Allow, Function, Index, Item, ItemKind, Object, Operation, Param, Program, Store, Struct,
+    Transaction,
 };
 
 impl Formatter<'_> {
@@ -123,7 +124,11 @@ impl Formatter<'_> {
         inner.extend([Doc::text("key"), Doc::Space]);
         self.param(&object.key, &mut inner);
         inner.push(Doc::text(";"));
+        let mut indexes = object.indexes.iter().peekable();
         for field in &object.fields {
+            while let Some(index) = indexes.next_if(|index| index.span.start < field.span.start) {
+                self.index(index, &mut inner);
+            }
             inner.extend(self.line(field.span.start, LineStart::AsWritten));
             self.ident(&field.name, &mut inner);
             inner.extend([Doc::text(":"), Doc::Space]);
@@ -135,8 +140,27 @@ impl Formatter<'_> {
             }
             inner.push(Doc::text(";"));
         }
+        for index in indexes {
+            self.index(index, &mut inner);
+        }
         docs.pop();
         self.braces(inner, close, LineStart::AsWritten, docs);
+    }
+
+    fn index(&mut self, index: &Index, docs: &mut Vec<Doc>) {
+        docs.extend(self.line(index.span.start, LineStart::AsWritten));
+        docs.extend([Doc::text("index by"), Doc::Space]);
+        for (at, field) in index.fields.iter().enumerate() {
+            if at > 0 {
+                docs.extend([Doc::text(","), Doc::Space]);
+            }
+            self.ident(field, docs);
+        }
+        if let Some(name) = &index.name {
+            docs.extend([Doc::Space, Doc::text("as"), Doc::Space]);
+            self.ident(name, docs);
+        }
+        docs.push(Doc::text(";"));
     }
 
     fn struct_item(&mut self, item: &Struct, close: u32, docs: &mut Vec<Doc>) {

@@ -58,6 +58,11 @@ impl Generator {
                     format!("{object}.h")
                 }
             }
+            (3, Some(store)) => {
+                bound.push(var(&name, Kind::Ref(store), rank));
+                let value = self.expr(Kind::Int, self.rank(store), 1);
+                format!("O{store}.by_n({value}).first({})", self.random.below(4))
+            }
             _ => {
                 bound.push(var(&name, Kind::Int, rank));
                 self.expr(Kind::List, rank, 2)

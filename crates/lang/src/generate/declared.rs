@@ -81,7 +81,7 @@ pub(super) fn declarations(has_levels: bool) -> String {
             "object O{index} in {store} {{ key name: string; n: int = {index}; b: bool; s: string; m: option<int>; \
              p: Pair; l: list<int>; r: ref O{index}; q: ref O{next}; c: counter; e: set<int>; f: set<ref O{next}>; \
              d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; t: time; w: float = 0.5; y: bytes = b\"-\"; \
-             u: date = date(\"2026-01-31\"); z: decimal; }}"
+             u: date = date(\"2026-01-31\"); z: decimal; index by n; index by s, n as texts; }}"
         )
         .expect("writing to a string cannot fail");
     }

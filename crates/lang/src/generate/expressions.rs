@@ -83,9 +83,7 @@ impl Generator {
         let rank = self.rank(store);
         let object = self.reference(store, rank, depth.min(2));
         let int = |generator: &mut Self| generator.expr(Kind::Int, rank, depth.min(1));
-        if self.random.one_in(8)
-            && let Some(query) = self.query(kind, store, &object)
-        {
+        if let Some(query) = self.some_query(kind, store, &object) {
             return query;
         }
         match kind {
@@ -197,5 +195,37 @@ impl Generator {
             _ => return None,
         };
         Some(format!("{}.{query}({object})", STORES[store].0))
+    }
+
+    /// Returns, now and then, a query of a store or a read of one of its indexes.
+    fn some_query(&mut self, kind: Kind, store: usize, object: &str) -> Option<String> {
+        if self.random.one_in(8)
+            && let Some(query) = self.query(kind, store, object)
+        {
+            return Some(query);
+        }
+        if self.random.one_in(12) { self.index_read(kind, store, object) } else { None }
+    }
+
+    /// Returns a read of an index of a store, compared with an object or counted; none for other kinds.
+    fn index_read(&mut self, kind: Kind, store: usize, object: &str) -> Option<String> {
+        if !matches!(kind, Kind::Int | Kind::Bool) {
+            return None;
+        }
+        let rank = self.rank(store);
+        let (int, text) = (self.expr(Kind::Int, rank, 1), self.expr(Kind::Text, rank, 1));
+        let read = match self.random.below(5) {
+            0 => format!("by_n({int})"),
+            1 => format!("by_n().from({int})"),
+            2 => format!("texts({text}).before({int})"),
+            3 => format!("texts({text}, {int}).after({object})"),
+            _ => "texts()".to_owned(),
+        };
+        let most = self.random.below(4);
+        Some(match kind {
+            Kind::Int if self.random.one_in(2) => format!("O{store}.{read}.count({most})"),
+            Kind::Int => format!("O{store}.{read}.first({most}).size()"),
+            _ => format!("O{store}.{read}.reversed().first({most}).contains({object})"),
+        })
     }
 }

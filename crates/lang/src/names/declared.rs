@@ -102,20 +102,7 @@ impl Found {
                     self.params(Kind::Parameter, "", &operation.params);
                 }
             }
-            ItemKind::Object(object) => {
-                let shown = format!("object {} in {}", object.name.name, object.store.name);
-                self.add(Kind::Object, &object.name, shown, docs);
-                self.params(Kind::Key, "key ", std::slice::from_ref(&object.key));
-                for field in &object.fields {
-                    let shown = format!(
-                        "{}: {}{}",
-                        field.name.name,
-                        type_text(&field.field_type),
-                        policies_text(field)
-                    );
-                    self.add(Kind::Field, &field.name, shown, &field.docs);
-                }
-            }
+            ItemKind::Object(object) => self.object(object, docs),
             ItemKind::Struct(declared) => {
                 let shown = format!("struct {}", declared.name.name);
                 self.add(Kind::Struct, &declared.name, shown, docs);
@@ -137,6 +124,28 @@ impl Found {
                 let shown = signature(word, &declared.name, &declared.params, result);
                 self.add(Kind::Transaction, &declared.name, shown, docs);
                 self.params(Kind::Parameter, "", &declared.params);
+            }
+        }
+    }
+
+    fn object(&mut self, object: &ast::Object, docs: &str) {
+        let shown = format!("object {} in {}", object.name.name, object.store.name);
+        self.add(Kind::Object, &object.name, shown, docs);
+        self.params(Kind::Key, "key ", std::slice::from_ref(&object.key));
+        for field in &object.fields {
+            let shown = format!(
+                "{}: {}{}",
+                field.name.name,
+                type_text(&field.field_type),
+                policies_text(field)
+            );
+            self.add(Kind::Field, &field.name, shown, &field.docs);
+        }
+        for index in &object.indexes {
+            let fields: Vec<&str> = index.fields.iter().map(|field| &*field.name).collect();
+            if let Some(name) = &index.name {
+                let shown = format!("index by {} as {}", fields.join(", "), name.name);
+                self.add(Kind::Operation, name, shown, &index.docs);
             }
         }
     }

@@ -272,10 +272,28 @@ impl Names {
         members
     }
 
+    /// Returns the indexes of a kind of object.
+    pub fn indexes(&self, object: &str) -> Vec<Member> {
+        let objects = self.program.objects.iter().filter(|known| &*known.declared.name == object);
+        let indexes = objects.flat_map(|object| &object.indexes);
+        indexes
+            .map(|index| {
+                let fields: Vec<String> =
+                    index.fields.iter().map(|(name, found)| format!("{name}: {found}")).collect();
+                Member {
+                    kind: Kind::Operation,
+                    name: index.name.to_string(),
+                    shown: format!("{object}.{}({}).first(…)", index.name, fields.join(", ")),
+                }
+            })
+            .collect()
+    }
+
     /// Returns the operations of a store.
     pub fn operations(&self, store: &str) -> Vec<Member> {
         let stores = self.program.stores.iter().filter(|known| &*known.name == store);
         let operations = stores.flat_map(|store| &store.operations);
+        let operations = operations.filter(|operation| operation.index.is_none());
         operations
             .filter_map(|operation| {
                 let declared = self.declarations.get(&operation.span.start)?;

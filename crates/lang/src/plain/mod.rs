@@ -369,6 +369,10 @@ impl Run<'_> {
 
     fn operate(&mut self, store: StoreId, operation: u32, args: &[Expr]) -> Result<Value, Abort> {
         let args = self.exprs(args)?;
+        if let Some(read) = &self.program.stores[store.index()].operations[operation as usize].index
+        {
+            return Ok(self.state.indexed(&self.program.schema, read, &args));
+        }
         let call = self.outside.operations.ok_or(Abort::Operation)?;
         let mut scratch = self.is_early().then(|| self.state.clone());
         let state = scratch.as_mut().unwrap_or(self.state);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_model::{FieldType, Ref, Value};
+use mingle_model::{FieldType, IndexRead, Ref, Schema, Value};
 
 use crate::hir::CollectionWrite;
 
@@ -48,6 +48,30 @@ impl State {
     /// Returns a field, if it was written.
     pub fn field(&self, object: &Ref, field: u16) -> Option<&FieldState> {
         self.objects.get(object)?.fields.get(&field)
+    }
+
+    /// Answers a query over an index.
+    ///
+    /// # Panics
+    ///
+    /// When the arguments do not fit the query: the compiler checks them.
+    pub fn indexed(&self, schema: &Schema, read: &IndexRead, arguments: &[Value]) -> Value {
+        let question = read.question(arguments).expect("the compiler checked the arguments");
+        let declared = &schema.objects[&read.object];
+        let fields: Vec<u16> = read
+            .fields
+            .iter()
+            .map(|name| declared.field_index(name).expect("the compiler knows the field") as u16)
+            .collect();
+        let all = self.objects.iter().filter(|(object, _)| *object.kind() == read.object);
+        let entries = all.filter_map(|(object, state)| {
+            let values = fields.iter().map(|field| match state.fields.get(field) {
+                Some(FieldState::Register(value)) => mingle_model::index::indexed(value),
+                _ => None,
+            });
+            Some((object, values.collect::<Option<Vec<&Value>>>()?))
+        });
+        read.answer(question.over(entries))
     }
 
     /// Makes an object exist.

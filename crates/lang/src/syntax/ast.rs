@@ -128,6 +128,21 @@ pub struct Object {
     pub key: Param,
     /// Its fields.
     pub fields: Vec<ObjectField>,
+    /// Its indexes.
+    pub indexes: Vec<Index>,
+}
+
+/// An index of an object: `index by field, field as name;`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    /// Doc comment.
+    pub docs: String,
+    /// The fields that it is ordered by.
+    pub fields: Vec<Ident>,
+    /// Its name, if that is written.
+    pub name: Option<Ident>,
+    /// The span of the whole declaration.
+    pub span: Span,
 }
 
 /// A field of an object.

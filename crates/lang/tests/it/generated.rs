@@ -149,7 +149,7 @@ const OTHERS: [(&str, &str); 69] = [
 ];
 
 /// Constructs that only the text shows: their description, and parts of a line.
-const WRITTEN: [(&str, &[&str]); 16] = [
+const WRITTEN: [(&str, &[&str]); 22] = [
     ("a command's result", &["x: int) -> int; }"]),
     ("an `isolated` transaction", &["isolated transaction"]),
     ("a message that reads", &["require ", " else ", ".s"]),
@@ -164,6 +164,12 @@ const WRITTEN: [(&str, &[&str]); 16] = [
     ("a query that may fail", &[".size(o"]),
     ("a query in an operand", &["&& ", ".maybe("]),
     ("a warning that is allowed", &["allow W0502, W0503 because "]),
+    ("a count over an index", &[".by_n(", ".count("]),
+    ("an index from a bound on", &[".by_n().from("]),
+    ("an index before a bound", &[".texts(", ".before("]),
+    ("an index after an object", &[".texts(", ".after("]),
+    ("a page from the end", &[".reversed().first("]),
+    ("`for` over an index", &["for ", ".by_n(", ".first("]),
     ("a comment", &["// "]),
     ("a doc comment", &["/// "]),
 ];

@@ -3,6 +3,7 @@
 mod broken;
 mod generated;
 mod grammar;
+mod indexes;
 mod lines;
 mod meaning;
 mod programs;

@@ -210,6 +210,7 @@ pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding)
             parameters: operation.params.clone(),
             result: operation.result.clone(),
             body: bound.operations.get(&*operation.name).cloned(),
+            index: operation.index.clone(),
         };
         (operation.name.clone(), described)
     });

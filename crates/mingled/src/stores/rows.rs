@@ -10,7 +10,7 @@ use mingle_geo::types::Map;
 use mingle_geo::{Key, Op, Refusal, Update};
 use mingle_model::Value;
 use mingle_store_embedded::storage::{
-    Bytes, Changes, Direction, Snapshot, Storage, StorageError, View, Visit, prefix_end,
+    Bytes, Changes, Direction, Snapshot, Storage, StorageError, View, Visit,
 };
 
 use crate::process::{CommitError, Session, SessionError};
@@ -122,19 +122,14 @@ impl View for RowsView {
         Ok(self.0.get(key).cloned())
     }
 
-    fn scan(
+    fn range(
         &self,
-        prefix: &[u8],
-        from: Option<&[u8]>,
+        lower: &[u8],
+        upper: Option<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), StorageError> {
-        let end = prefix_end(prefix);
-        let fits = |key: &[u8]| {
-            key >= prefix
-                && from.is_none_or(|from| key >= from)
-                && end.as_deref().is_none_or(|end| key < end)
-        };
+        let fits = |key: &[u8]| key >= lower && upper.is_none_or(|upper| key < upper);
         let mut rows: Vec<_> = self.0.iter().filter(|(key, _)| fits(key)).collect();
         if direction == Direction::Backward {
             rows.reverse();

@@ -160,6 +160,10 @@ fn call(
 ) -> Option<Value> {
     let mut operations = program.stores[store.index()].operations.iter();
     let index = operations.position(|declared| *declared.name == *operation);
+    let declared = &program.stores[store.index()].operations[index.expect("it is declared")];
+    if let Some(read) = &declared.index {
+        return Some(state.indexed(&program.schema, read, arguments));
+    }
     operate(state, store, index.expect("it is declared") as u32, arguments)
 }
 

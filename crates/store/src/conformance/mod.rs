@@ -29,6 +29,7 @@ mod atomicity;
 mod changes;
 mod commands;
 pub mod hostile;
+mod indexes;
 mod isolation;
 pub mod model;
 mod once;
@@ -84,6 +85,11 @@ pub trait Factory: Send + Sync {
         drop(schema);
         let _ = store;
         Box::pin(std::future::ready(Err("this engine's commands name no rows".to_owned())))
+    }
+
+    /// True if its stores keep indexes.
+    fn keeps_indexes(&self) -> bool {
+        false
     }
 
     /// Lets every update reach every replica.
@@ -213,7 +219,12 @@ pub async fn run(factory: &dyn Factory) -> Report {
         }
         (false, _) => replicated,
     };
-    for (name, test) in common.iter().chain(&own).copied().flatten() {
+    let indexed = match (factory.keeps_indexes(), is_serializable) {
+        (false, _) => Vec::new(),
+        (true, false) => vec![indexes::TESTS],
+        (true, true) => vec![indexes::TESTS, indexes::SERIALIZABLE_TESTS],
+    };
+    for (name, test) in common.iter().chain(&own).chain(&indexed).copied().flatten() {
         let store = factory.open(schema::store_schema(factory.level())).await;
         let bench = Bench { factory, store };
         match test(&bench).await {

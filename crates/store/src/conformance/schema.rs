@@ -172,7 +172,7 @@ fn zero_fields() -> impl Iterator<Item = (String, FieldType)> {
     fields.into_iter().map(|(name, field_type)| (name.to_owned(), field_type))
 }
 
-fn add_object(
+pub(super) fn add_object(
     schema: &mut Schema,
     name: &str,
     key_type: Type,

@@ -162,8 +162,16 @@ impl Parser<'_> {
         let store = self.store_of_object(&name)?;
         self.open_brace("the head of the object")?;
         let (mut key, mut fields): (Option<Param>, Vec<ObjectField>) = (None, Vec::new());
+        let mut indexes = Vec::new();
         while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
             let start = self.at;
+            if self.at_index() {
+                match self.index_declaration() {
+                    Ok(index) => indexes.push(index),
+                    Err(Mistake) => self.skip_member(start),
+                }
+                continue;
+            }
             if !self.at_key() {
                 match self.object_field() {
                     Ok(field) => fields.push(field),
@@ -192,7 +200,7 @@ impl Parser<'_> {
             None => self.missing_key(&mut fields),
         };
         self.close_brace();
-        Ok(Object { name, store, key, fields })
+        Ok(Object { name, store, key, fields, indexes })
     }
 
     /// Reads `in` and the store.
@@ -294,9 +302,6 @@ impl Parser<'_> {
     fn object_field(&mut self) -> Parse<ObjectField> {
         let (start, docs) = (self.at, self.docs());
         if self.kind_ahead(1) != TokenKind::Punct(Punct::Colon) {
-            if self.is_word("index") {
-                return Err(self.mistake(Syntax::Reserved { what: "`index … on`" }));
-            }
             if self.is_word("unique") {
                 return Err(self.mistake(Syntax::Reserved { what: "`unique …`" }));
             }

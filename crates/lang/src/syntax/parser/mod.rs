@@ -11,6 +11,7 @@ mod field;
 mod foreign;
 mod foreign_item;
 mod foreign_value;
+mod index;
 mod item;
 mod odd;
 mod operators;
