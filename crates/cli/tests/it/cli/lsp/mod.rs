@@ -108,6 +108,10 @@ fn completion_offers_what_can_stand_there() {
         assert!(labels.iter().any(|label| label == offered), "{new}: {labels:?}");
         assert!(!labels.iter().any(|label| label == not), "{new}: {labels:?}");
     }
+    let indexed = TEXT.replacen("closed: bool;", "closed: bool; index by closed as open;", 1);
+    assert_ne!(indexed, TEXT);
+    let indexes = labels(&mut client, &indexed.replacen("return delivered;", "Group.|", 1));
+    assert_eq!(indexes, ["open"]);
     let inside = labels(&mut client, &TEXT.replacen("/// Delivers", "/// Del|ivers", 1));
     assert!(inside.is_empty(), "{inside:?}");
     assert_eq!(client.end(), Some(0));
