@@ -44,13 +44,14 @@ pub fn long() -> Outcome {
 }
 
 /// The benchmarks that have bars, with their arguments.
-const BENCHMARKS: [(&str, &[&str]); 8] = [
+const BENCHMARKS: [(&str, &[&str]); 9] = [
     ("compiler", &["--at-most", "2.5"]),
     ("interpreter", &[]),
     ("lsp", &["--at-most", "10"]),
     ("witnesses", &[]),
     ("geo", &[]),
     ("worker", &[]),
+    ("index", &[]),
     ("pool", &[]),
     // Its real bars take servers and a quarter of an hour: they are for a run by hand.
     ("stores", &["--quick"]),

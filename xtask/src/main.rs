@@ -49,8 +49,8 @@ Tasks:
   demo --mingled [ARGS…] three data centers of the server under load, one of which is killed, given
                          up and admitted again; fails if an acknowledged write is lost or doubled
   mingle [ARGS…]         the command line without the drivers of other engines
-  bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, geo, worker,
-                         evaluation, http, mingled, or pool (stale reads of pooled connections)
+  bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, index, geo,
+                         worker, evaluation, http, mingled, or pool (stale reads of pooled connections)
   sim [--seconds N | --seeds N] [--seed S] [--jobs N] [--planted FAULT|all]
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found

@@ -17,6 +17,8 @@ mod html;
 #[cfg(feature = "benchmarks")]
 mod http;
 #[cfg(feature = "benchmarks")]
+mod index;
+#[cfg(feature = "benchmarks")]
 mod interpreter;
 #[cfg(feature = "benchmarks")]
 mod lsp;
@@ -67,6 +69,9 @@ enum Command {
     /// hand, and small transactions against the same statements.
     #[cfg(feature = "benchmarks")]
     Stores(stores::Options),
+    /// A page of an index in PostgreSQL, against the same SQL by hand.
+    #[cfg(feature = "benchmarks")]
+    Index(index::Options),
     /// The causal core of the geo-replicated store: throughput, visibility, catching up.
     #[cfg(feature = "benchmarks")]
     Geo(geo::Options),
@@ -97,6 +102,8 @@ fn main() -> std::process::ExitCode {
         Command::Witnesses(options) => witnesses::run(&options),
         #[cfg(feature = "benchmarks")]
         Command::Stores(options) => stores::run(&options),
+        #[cfg(feature = "benchmarks")]
+        Command::Index(options) => index::run(&options),
         #[cfg(feature = "benchmarks")]
         Command::Geo(options) => geo::run(&options),
         #[cfg(feature = "benchmarks")]

@@ -16,10 +16,12 @@ mod mixed;
 mod outbox;
 mod page;
 mod pair;
-mod ratios;
+pub mod ratios;
 mod report;
 pub mod servers;
 mod single;
+
+pub use mixed::write;
 
 use std::path::PathBuf;
 
