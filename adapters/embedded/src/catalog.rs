@@ -11,7 +11,7 @@ use mingle_store::StoreSchema;
 use serde_json::{Map, Value as Json, json};
 
 use crate::config::OpenError;
-use crate::index::{Fields, Indexed};
+use crate::index::{Fields, Indexed, Indexes};
 use crate::layout::{FieldLayout, KindLayout, Layout, Shape};
 use crate::limits::FIELDS_MAX;
 
@@ -31,7 +31,7 @@ pub struct Catalog {
     /// Type of the key of each object that rows may name.
     references: BTreeMap<String, String>,
     /// The indexes that have rows: the kind's id, and the fields' ids.
-    indexes: BTreeSet<(u32, Fields)>,
+    indexes: Indexes,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Catalog {
     }
 
     /// Returns the indexes that have rows.
-    pub fn indexes(&self) -> &BTreeSet<(u32, Fields)> {
+    pub fn indexes(&self) -> &Indexes {
         &self.indexes
     }
 
@@ -110,7 +110,7 @@ impl Catalog {
             let index = Indexed::new(read, &layout)?;
             Ok((layout.kind(&read.object)?.id, index.fields().clone()))
         };
-        let indexes = reads.map(indexed).collect::<Result<BTreeSet<_>, String>>();
+        let indexes = reads.map(indexed).collect::<Result<Indexes, String>>();
         self.indexes =
             indexes.map_err(|reason| OpenError::Config { store: store.clone(), reason })?;
         for (kind, fields) in &self.indexes {

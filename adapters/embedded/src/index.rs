@@ -25,6 +25,9 @@ use crate::storage::{Bytes, Changes, Storage, StorageError, View, prefix_end};
 /// The fields of an index, as the ids under which they are kept.
 pub type Fields = Vec<u16>;
 
+/// Indexes: the id of the kind, and the fields.
+pub type Indexes = BTreeSet<(u32, Fields)>;
+
 /// An index that a query reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Indexed {
@@ -277,7 +280,7 @@ pub fn rows(
     storage: &dyn Storage,
     layout: &Layout,
     replicas: usize,
-    (old, new): (&BTreeSet<(u32, Fields)>, &BTreeSet<(u32, Fields)>),
+    (old, new): (&Indexes, &Indexes),
 ) -> Result<Changes, StorageError> {
     if old == new {
         return Ok(Changes::new());

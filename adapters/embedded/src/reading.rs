@@ -298,10 +298,8 @@ impl<'a> Reading<'a> {
         let (mut found, most) = (Vec::new(), question.most);
         let is_empty = range.upper.as_ref().is_some_and(|upper| range.lower >= *upper);
         if most > 0 && !is_empty {
-            let direction = match question.is_reversed {
-                true => Direction::Backward,
-                false => Direction::Forward,
-            };
+            let direction =
+                if question.is_reversed { Direction::Backward } else { Direction::Forward };
             let view = Overlay::new(self.base, self.changes);
             view.range(&range.lower, range.upper.as_deref(), direction, &mut |key, _| {
                 found.push(index.object(self.replica, kind, key));

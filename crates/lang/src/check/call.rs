@@ -217,8 +217,8 @@ impl Checker<'_> {
             self.note_use(object.span, declared);
             return self.operation(body, span, id, name, args);
         }
-        if let Some(read) = self.index_read(body, span, (object, name, args)) {
-            return read.map(Evaluated::Value);
+        if let Some(chain) = self.index_read(body, span, (object, name, args)) {
+            return self.checked_index_read(body, span, &chain).map(Evaluated::Value);
         }
         if self.method_of_object(body, span, object, args) {
             return None;

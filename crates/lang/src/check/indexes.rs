@@ -19,7 +19,7 @@ use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
 
 /// A read of an index as it is written: `Object.index(values).step(…).step(…)`.
-struct Chain<'a> {
+pub(super) struct Chain<'a> {
     object: ObjectId,
     /// The name of the object, in the program.
     of: Span,
@@ -190,14 +190,13 @@ impl Checker<'_> {
         Some(fields)
     }
 
-    /// Checks a read of an index. The outer none says that the expression is no such read, the inner one that a
-    /// mistake was reported.
-    pub(super) fn index_read(
-        &mut self,
-        body: &mut Body,
+    /// Returns a read of an index, if an expression is one, or is meant as one.
+    pub(super) fn index_read<'e>(
+        &self,
+        body: &Body,
         span: Span,
-        (object, name, args): (&ast::Expr, &Ident, &[ast::Expr]),
-    ) -> Option<Option<Expr>> {
+        (object, name, args): (&'e ast::Expr, &'e Ident, &'e [ast::Expr]),
+    ) -> Option<Chain<'e>> {
         let chain = self.chain(body, (object, name, args), span)?;
         // What follows the end is an operation on the list or number that the read gives.
         let is_end =
@@ -208,18 +207,26 @@ impl Checker<'_> {
         let declared = &self.program.objects[chain.object.index()];
         let has_index = declared.indexes.iter().any(|index| index.name == chain.index.name)
             || self.is_broken_field(&declared.declared.name, &chain.index.name);
-        if !has_index && declared.indexes.is_empty() && chain.steps.is_empty() {
-            // `Order.get(key)` of other languages has its own message.
-            return None;
-        }
-        let read = self.checked_chain(body, span, &chain);
+        // `Order.get(key)` of other languages has its own message.
+        let is_meant = has_index || !declared.indexes.is_empty() || !chain.steps.is_empty();
+        is_meant.then_some(chain)
+    }
+
+    /// Checks a read of an index; none if a mistake was reported.
+    pub(super) fn checked_index_read(
+        &mut self,
+        body: &mut Body,
+        span: Span,
+        chain: &Chain<'_>,
+    ) -> Option<Expr> {
+        let read = self.checked_chain(body, span, chain);
         if read.is_none() && self.record.is_some() {
             self.quietly(body, chain.values);
             for (_, args, _) in &chain.steps {
                 self.quietly(body, args);
             }
         }
-        Some(read)
+        read
     }
 
     /// Returns the parts of a read of an index; none if the expression does not begin with an object's name.

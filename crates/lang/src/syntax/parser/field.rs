@@ -301,10 +301,8 @@ impl Parser<'_> {
 
     fn object_field(&mut self) -> Parse<ObjectField> {
         let (start, docs) = (self.at, self.docs());
-        if self.kind_ahead(1) != TokenKind::Punct(Punct::Colon) {
-            if self.is_word("unique") {
-                return Err(self.mistake(Syntax::Reserved { what: "`unique …`" }));
-            }
+        if self.kind_ahead(1) != TokenKind::Punct(Punct::Colon) && self.is_word("unique") {
+            return Err(self.mistake(Syntax::Reserved { what: "`unique …`" }));
         }
         self.field_words();
         let (name, field_type) = match self.type_before() {
