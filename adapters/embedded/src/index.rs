@@ -69,7 +69,7 @@ impl Indexed {
         &self.fields
     }
 
-    /// Returns the keys of the rows that answer a question; none if there can be no such row.
+    /// Returns the keys of the rows that answer a question; if the first is not below the end, there is no such row.
     pub fn range(&self, replica: u8, kind: u32, question: &IndexQuestion<'_>) -> Range {
         let index = key::values(replica, kind, &self.fields);
         let header = header(&index, question.equal.first());

@@ -89,7 +89,7 @@ async fn one(
     findings
 }
 
-/// Finds an index of a table whose first columns are these, in any order of the parameters' array.
+/// Asks for an index of all rows of a table that begins with these columns, in this order.
 const COVERED: &str = "SELECT EXISTS (SELECT FROM pg_index AS i \
     WHERE i.indrelid = $1::text::regclass AND i.indisvalid AND i.indpred IS NULL AND \
     (SELECT array_agg(a.attname::text ORDER BY k.place) \

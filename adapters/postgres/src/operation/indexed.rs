@@ -153,18 +153,14 @@ impl Indexed {
         Ok(Step::new(self.text(&conditions, question.is_reversed, params.len()), params))
     }
 
-    /// Returns a statement to check against the server, with its parameters.
-    ///
-    /// # Errors
-    ///
-    /// When a column cannot hold the default of its type.
+    /// Returns the statement without bounds, to check it against the server.
     pub fn plain_text(&self) -> String {
         let equal = self.fields.iter().enumerate().take(self.read.equal);
         let mut conditions: Vec<String> = equal
             .map(|(at, part)| format!("{} = {}", part.compared(), part.parameter(at + 1)))
             .collect();
         conditions.extend(self.presence());
-        Self::text(self, &conditions, false, self.read.equal + 1)
+        self.text(&conditions, false, self.read.equal + 1)
     }
 
     fn presence(&self) -> impl Iterator<Item = String> + '_ {

@@ -37,7 +37,7 @@ fn queries(index: &str, fields: &[(&str, Type)]) -> BTreeMap<Name, StoreOperatio
     all
 }
 
-/// Returns a program of seats in a hall, with a guest who may be absent.
+/// Returns a program of seats in a hall; the guest of a seat is optional.
 fn program() -> StoreSchema {
     let option = |inner: Type| FieldType::Register(Type::Option(Arc::new(inner)));
     let seat = [
