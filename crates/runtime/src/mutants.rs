@@ -71,6 +71,8 @@ pub enum Mutant {
     NoReadWitnesses,
     /// A writer does not wait for the readers of the objects that it overwrites (P5).
     ReadersNotAwaited,
+    /// An `isolated` transaction waits for others only at stores that it visits itself (P5).
+    WholeNotAwaited,
     /// An `isolated` transaction that was aborted commits all the same (P5).
     AbortIgnored,
     /// A transaction that one replica of a store has is taken to be at all of them, and is not
@@ -103,7 +105,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All faults.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 43] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -135,6 +137,7 @@ impl Mutant {
         Self::RevalidatedAfterCommit,
         Self::NoReadWitnesses,
         Self::ReadersNotAwaited,
+        Self::WholeNotAwaited,
         Self::AbortIgnored,
         Self::ThroughAtOne,
         Self::WeakerCalledOwn,

@@ -128,3 +128,61 @@ fn an_endorsed_read_is_ordered_as_all_else_is_if_all_are_isolated() {
     assert!(count(false) > 0, "this is what may be seen");
     assert_eq!(count(true), 0);
 }
+
+const CHAIN: &str = "store a: linearizable; store b: linearizable;
+    object A in a { key k: string; n: int; }
+    object B in b { key k: string; n: int; }
+    ISOLATED transaction look(x: ref A, y: ref B) -> list<int> { return [x.n, y.n]; }
+    ISOLATED transaction even(x: ref A, z: ref A) { x.n = 1; z.n = 1; }
+    ISOLATED transaction follow(z: ref A, y: ref B) -> int {
+        let seen = z.n;
+        y.n = 1;
+        return seen;
+    }
+    ISOLATED transaction only(y: ref B) { y.n = 1; }
+    ";
+
+/// A transaction looks at both stores. Another one, which visits the first alone, overwrites what it has seen
+/// there. A third one, which comes after that by what it reads or (`by_time`) because it is called once that has
+/// been answered, writes the second store. Returns true if the first has seen the third's write and not the
+/// second's.
+fn goes_round(isolated: bool, by_time: bool, number: u64) -> bool {
+    let text = CHAIN.replace("ISOLATED", if isolated { "isolated" } else { "" });
+    let stores = Stores::seeded(&text, BINDING, number);
+    let servers = [stores.server(), stores.server(), stores.server()];
+    let after = Duration::from_millis(number % 60);
+    let run = async |at: usize, transaction: &str, arguments: &[(&str, &str)]| {
+        let report = call(&servers[at], &Session::default(), transaction, arguments).await;
+        let report = report.unwrap_or_else(|error| panic!("{transaction}: {error}"));
+        servers[at].result_json(transaction, &report)
+    };
+    let look: BoxFuture<'_, Json> =
+        Box::pin(async { run(0, "look", &[("x", "x"), ("y", "y")]).await });
+    let rest: BoxFuture<'_, Json> = Box::pin(async {
+        stores.world.sleep(after).await;
+        let even: BoxFuture<'_, Json> = Box::pin(run(1, "even", &[("x", "x"), ("z", "z")]));
+        if by_time {
+            even.await;
+            run(2, "only", &[("y", "y")]).await;
+            return json!(1);
+        }
+        let follow: BoxFuture<'_, Json> = Box::pin(async {
+            stores.world.sleep(after).await;
+            run(2, "follow", &[("z", "z"), ("y", "y")]).await
+        });
+        join_all(vec![even, follow]).await.swap_remove(1)
+    });
+    let given = stores.world.block_on(join_all(vec![look, rest]));
+    stores.pass(60);
+    assert_eq!(stores.left(), Vec::<String>::new());
+    given == [json!([0, 1]), json!(1)]
+}
+
+#[test]
+fn a_chain_over_a_transaction_at_one_store_goes_round_unless_all_are_isolated() {
+    for by_time in [false, true] {
+        let count = |isolated| (0..240).filter(|n| goes_round(isolated, by_time, *n)).count();
+        assert!(count(false) > 0, "this is what may be seen (by time: {by_time})");
+        assert_eq!(count(true), 0, "by time: {by_time}");
+    }
+}

@@ -59,7 +59,7 @@ use crate::interpreter::machine::{Facts, Finished, Machine, Need, Start};
 use crate::mutants::Mutant;
 use crate::observe::stats::Counted;
 use crate::protocol::intent::Witness;
-use crate::protocol::wait_set::Awaited;
+use crate::protocol::wait_set::{Awaited, WaitSet};
 
 /// The outcome of an attempt in which no store failed.
 pub(crate) enum Step {
@@ -77,6 +77,8 @@ pub(crate) enum Step {
     Hold(Box<HoldAsked>),
     /// The attempt must first wait for these transactions.
     Wait(Vec<(TransactionId, Awaited)>),
+    /// The attempt must first wait for the whole of these transactions, also at other stores.
+    Whole(WaitSet),
 }
 
 /// One attempt.
@@ -113,6 +115,8 @@ pub(crate) struct Visit {
     pub(crate) leaves_nothing: bool,
     /// The answers are needed after the run.
     pub(crate) keeps_answers: bool,
+    /// The number of facts about visible transactions that were known before the attempt began.
+    pub(crate) known_before: u64,
     /// The time of the reads, if the attempt continues in the store transaction that read ahead: it
     /// began before any helper could act, so no other process need have run the phase.
     pub(crate) goes_on: Option<Duration>,
@@ -425,6 +429,7 @@ impl Executor {
             is_hold_lost: false,
             leaves_nothing,
             keeps_answers: !leaves_nothing || execution.call.plan.phases[index].before_endorsement,
+            known_before: self.stores.cache().visible_count(),
             goes_on: None,
             asked: None,
             batch: 0,

@@ -83,7 +83,7 @@ impl Executor {
             return;
         }
         // At stores that the transaction itself visits later it must look, however much is known by
-        // now: its reads there may have begun before.
+        // now: its reads there may have begun before. An isolated one goes by what was known before it began.
         let to_come = execution.call.plan.phases[index + 1..].iter();
         let to_come: BTreeSet<Name> =
             to_come.filter_map(|phase| execution.store_name(phase)).collect();
@@ -105,7 +105,9 @@ impl Executor {
                 let mut row = row.clone();
                 row.stores.retain(|store| {
                     *store != visit.name
-                        && (to_come.contains(store) || !self.stores.is_through_at(store, row.id))
+                        && (execution.call.plan.isolated
+                            || to_come.contains(store)
+                            || !self.stores.is_through_at(store, row.id))
                 });
                 row.seen.retain(|(store, _)| store != self.stores.stamped(visit.store));
                 draft.found.meet(&row);

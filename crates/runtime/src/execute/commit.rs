@@ -149,8 +149,8 @@ impl Executor {
         let is_plain = tries.recomputes || !self.stores.settings.tracking;
         let decides = wrote || execution.decides_in_host(index);
         let role = if is_plain { Role::Plain } else { role(execution, index, decides) };
-        if !self.may_go_on(execution, index, &visit, tries).await? {
-            return Ok(Step::Again);
+        if let Some(step) = self.stops(execution, index, (&visit, &written), tries).await? {
+            return Ok(step);
         }
         let mut draft = Draft::default();
         self.meet(execution, index, &visit, &written, &mut draft);
@@ -193,7 +193,7 @@ impl Executor {
 
     /// Returns true if the answers of the phase are pinned, or need not be. If false, the phase is
     /// run again on the answers that another process has pinned.
-    async fn may_go_on(
+    pub(crate) async fn may_go_on(
         &self,
         execution: &Execution,
         index: usize,

@@ -87,9 +87,10 @@ impl Execution {
         }
     }
 
-    /// True if no other process can run its phases: they have policies, takes that run ahead, or are such a take.
+    /// True if no worker can run its phases: they have policies, takes that run ahead, or are such a take, or
+    /// wait for others at other stores.
     pub(crate) fn needs_origin(&self) -> bool {
-        self.call.plan.needs_origin() || self.hold.is_some()
+        self.call.plan.needs_origin() || self.hold.is_some() || self.call.plan.isolated
     }
 
     /// True if it holds something that its phases have not settled.

@@ -10,6 +10,7 @@
 //! - `single_engine` runs all phases in one transaction of an engine, `host` marks those that run in the
 //!   application's own, and `send_phase` sends one to a worker;
 //! - `hold` takes from bounded counters ahead of the first commit, and gives back what was not needed;
+//! - `whole` has `isolated` transactions wait for the whole of those that they follow;
 //! - `helper` finishes transactions that others have begun, and `parked` sets aside those that cannot be
 //!   finished; `lost_answer` asks for the outcome of a commit;
 //! - `idempotency` answers calls that are made again.
@@ -39,6 +40,7 @@ pub(crate) mod send_phase;
 pub(crate) mod single_engine;
 pub(crate) mod transaction;
 pub(crate) mod turns;
+mod whole;
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};

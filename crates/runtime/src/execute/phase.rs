@@ -161,9 +161,9 @@ impl Executor {
                     }
                     continue;
                 }
-                Ok(Step::Wait(ids)) => {
-                    self.tell_waits(control, &report, index, &ids);
-                    self.wait(execution, &mut tries, control, &mut report, &ids).await?;
+                Ok(step @ (Step::Wait(_) | Step::Whole(_))) => {
+                    let waits = (index, step);
+                    self.wait_for(execution, &mut tries, control, &mut report, waits).await?;
                     continue;
                 }
                 Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
@@ -426,7 +426,7 @@ impl Executor {
         }
     }
 
-    /// Waits for transactions whose commit witness is not visible yet, and helps them once that
+    /// Waits for transactions whose commit witness is not visible yet `at` a store, and helps them once that
     /// takes too long.
     pub(crate) async fn wait(
         &self,
@@ -434,16 +434,16 @@ impl Executor {
         tries: &mut Tries,
         control: &Control<'_>,
         report: &mut PhaseReport,
-        awaited: &[(TransactionId, Awaited)],
+        (at, awaited): (Option<&Name>, &[(TransactionId, Awaited)]),
     ) -> Result<(), Error> {
         let now = self.stores.world.elapsed();
         let since = *tries.waiting_since.get_or_insert(now);
         let (id, _) = awaited.first().expect("it waits for somebody");
         if now > control.deadline {
-            let store = report.store.clone().unwrap_or_default();
+            let store = at.cloned().unwrap_or_default();
             return Err(Error::Waiting { store, id: *id, deadline: control.patience });
         }
-        self.refuse_wait_for_away(execution, report.store.as_ref(), awaited)?;
+        self.refuse_wait_for_away(execution, at, awaited)?;
         if now.saturating_sub(since) >= self.stores.settings.help_after
             && self.stores.mutant != Mutant::NobodyHelps
         {

@@ -152,9 +152,9 @@ impl Executor {
                         execution.result = None;
                         return Ok(SingleEngineEnd::Apart);
                     }
-                    Ok(Attempt::Step(Step::Wait(ids))) => {
-                        self.tell_waits(control, &total, 0, &ids);
-                        self.wait(execution, &mut tries, control, &mut total, &ids).await?;
+                    Ok(Attempt::Step(step @ Step::Wait(_))) => {
+                        let waits = (0, step);
+                        self.wait_for(execution, &mut tries, control, &mut total, waits).await?;
                         continue;
                     }
                     Ok(Attempt::Step(Step::StartOver)) => return Ok(SingleEngineEnd::StartOver),

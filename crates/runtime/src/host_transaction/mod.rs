@@ -231,6 +231,11 @@ impl Executor {
                     self.wait_outside(execution, &mut tries, control, report, &ids).await?;
                     return conflict;
                 }
+                Ok(step @ Step::Whole(_)) => {
+                    let waits = (index, step);
+                    self.wait_for(execution, &mut tries, control, report, waits).await?;
+                    return conflict;
+                }
                 Err(Error::Store(error)) => match metrics::in_vain(report.store.as_ref(), error) {
                     StoreError::Witnessed { rows } if !is_last => tries.rows.extend(rows),
                     StoreError::Conflict | StoreError::Witnessed { .. } => {
@@ -267,7 +272,8 @@ impl Executor {
             if open.is_empty() {
                 return Ok(());
             }
-            self.wait(execution, tries, control, report, &open).await?;
+            let at = report.store.clone();
+            self.wait(execution, tries, control, report, (at.as_ref(), &open)).await?;
         }
     }
 

@@ -60,11 +60,13 @@ pub enum Counted {
     Parked,
     /// Transactions over several stores of one engine that ran as one transaction there.
     United,
+    /// Attempts of `isolated` transactions that had to know that others are at all their stores.
+    AwaitedWhole,
 }
 
 impl Counted {
     /// All counters.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Begun,
         Self::Waited,
         Self::Helped,
@@ -88,6 +90,7 @@ impl Counted {
         Self::FloorStood,
         Self::Parked,
         Self::United,
+        Self::AwaitedWhole,
     ];
 }
 
@@ -118,6 +121,7 @@ impl Counted {
             Self::FloorStood => "floor_stood",
             Self::Parked => "parked",
             Self::United => "united",
+            Self::AwaitedWhole => "awaited_whole",
         }
     }
 }

@@ -231,7 +231,7 @@ impl Beside {
                 Ok(Step::Again) => tries.to_pin.take().map_or(End::Again, End::Pin),
                 Ok(Step::Done) => End::Done,
                 Ok(Step::Over | Step::Abandoned) => End::Over,
-                Ok(Step::StartOver | Step::Hold(_)) => End::StartOver,
+                Ok(Step::StartOver | Step::Hold(_) | Step::Whole(_)) => End::StartOver,
                 Ok(Step::Wait(ids)) => End::Wait(ids),
                 Err(Error::Limit(why)) => End::Failed(Error::Limit(self.bounded(&why, executor))),
                 Err(error) => End::Failed(error),

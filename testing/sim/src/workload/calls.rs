@@ -78,6 +78,10 @@ pub enum Kind {
     Hurry,
     /// Takes at its second store ahead of its first.
     Buy,
+    /// Is isolated, reads an account and writes it and another one.
+    Even,
+    /// Is isolated and reads one store.
+    Check,
 }
 
 /// The stores of the simulated program, in the order in which transactions visit them.
@@ -292,7 +296,7 @@ impl ClientCall {
             Kind::Post => vec![write(account), update(board), write(inbox)],
             Kind::Swap => vec![write(board), write(inbox)],
             Kind::Look => vec![read(account), read(shelf), read(board), read(inbox)],
-            Kind::ReadAccount => vec![read(account)],
+            Kind::ReadAccount | Kind::Check => vec![read(account)],
             Kind::ReadBoard => vec![read(board)],
             Kind::ReadInbox => vec![read(inbox)],
             Kind::Both => vec![update(account), update(shelf)],
@@ -320,11 +324,20 @@ impl ClientCall {
             Kind::ReadSheet => vec![read(account), read(sheet)],
             Kind::Glance => vec![read(board)],
             Kind::Peek => vec![read(inbox)],
+            Kind::Even => vec![self.even()],
             // The weaker answer shows no log as the store has it: `answers` judges it.
             Kind::Skim => vec![read(account), Visit { reads: None, ..read(board) }],
             Kind::Rush => vec![write(account), write(board), write(inbox)],
             Kind::Hurry => vec![write(account), write(shelf), write(board), write(inbox)],
         }
+    }
+
+    /// Returns the visit of a call that reads an account and writes it and another one.
+    fn even(&self) -> Visit {
+        let (account, other) = (Object::Account(self.account), Object::Account(self.shelf));
+        let others = Some(other).filter(|other| *other != account);
+        let writes = [account].into_iter().chain(others).collect();
+        Visit { writes, ..Visit::of(account, true, false) }
     }
 
     /// Returns the object whose log it reads with a policy.
@@ -385,6 +398,8 @@ impl ClientCall {
             Kind::Rush => "rush",
             Kind::Hurry => "hurry",
             Kind::Buy => "buy",
+            Kind::Even => "even",
+            Kind::Check => "check",
         }
     }
 
@@ -415,7 +430,8 @@ impl ClientCall {
             Kind::Order | Kind::Vouch | Kind::Hurry => vec![account, shelf, board, inbox, tag],
             Kind::Swap => vec![board, inbox, tag],
             Kind::Look => vec![account, shelf, board, inbox],
-            Kind::ReadAccount => vec![account],
+            Kind::ReadAccount | Kind::Check => vec![account],
+            Kind::Even => vec![account, Value::Ref(Object::Account(self.shelf).to_ref()), tag],
             Kind::ReadBoard | Kind::Glance => vec![board],
             Kind::ReadInbox | Kind::Peek => vec![inbox],
             Kind::Skim => vec![account, board],
@@ -429,7 +445,15 @@ impl ClientCall {
 
     /// True if its transaction is declared `isolated`.
     pub fn is_isolated(&self) -> bool {
-        matches!(self.kind, Kind::Both | Kind::BankToShop | Kind::ShopToBank | Kind::Announce)
+        matches!(
+            self.kind,
+            Kind::Both
+                | Kind::BankToShop
+                | Kind::ShopToBank
+                | Kind::Announce
+                | Kind::Even
+                | Kind::Check
+        )
     }
 
     /// True if it increases the account's balance by one.
@@ -445,40 +469,3 @@ impl ClientCall {
 
 /// The number of places of a slot.
 pub const PLACES: i64 = 4;
-
-/// The mixes of transactions; a seed uses one of them.
-pub const MIXES: [&[Kind]; 6] = [
-    &[
-        Kind::Deposit,
-        Kind::Credit,
-        Kind::Note,
-        Kind::Pin,
-        Kind::Transfer,
-        Kind::Send,
-        Kind::Order,
-        Kind::Post,
-        Kind::Swap,
-        Kind::Look,
-        Kind::Look,
-        Kind::ReadAccount,
-        Kind::ReadBoard,
-        Kind::ReadInbox,
-        Kind::Both,
-        Kind::BankToShop,
-        Kind::ShopToBank,
-        Kind::Claim,
-    ],
-    &[Kind::Transfer, Kind::Credit, Kind::ReadAccount, Kind::ReadInbox, Kind::Look],
-    &[Kind::Order, Kind::Post, Kind::Post, Kind::Swap, Kind::Look, Kind::Send],
-    &[
-        Kind::Note,
-        Kind::Pin,
-        Kind::ReadInbox,
-        Kind::ReadBoard,
-        Kind::Deposit,
-        Kind::ReadAccount,
-        Kind::Swap,
-    ],
-    &[Kind::Both, Kind::BankToShop, Kind::ShopToBank],
-    &[Kind::Claim, Kind::Send, Kind::Credit, Kind::Look, Kind::Claim],
-];

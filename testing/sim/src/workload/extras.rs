@@ -3,7 +3,8 @@
 //! One seed in seven has repeated keyed calls, another program after a restart, eventual stores in
 //! the middle of the order, and transactions that the mixes do not have. Another one in seven has
 //! commands, queries and deletes, replicas that lag, and processes that die while their links are
-//! slow or cut. A third one in seven has reads with policies, while replicas lag.
+//! slow or cut. A third one in seven has reads with policies, while replicas lag. A fourth one in seven has many
+//! `isolated` transactions, some of them at one store alone, while links to the second strong store are slow.
 //!
 //! A separate generator draws them for these seeds only, so all other seeds stay unchanged,
 //! including those that found planted faults.
@@ -26,6 +27,9 @@ const OPERATIONS_EVERY: (u64, u64) = (7, 3);
 
 /// The same for seeds with reads that have policies.
 const ANSWERS_EVERY: (u64, u64) = (7, 6);
+
+/// The same for seeds with many `isolated` transactions.
+const ISOLATED_EVERY: (u64, u64) = (7, 1);
 
 /// The time within which the additional calls happen.
 const BUSY: Duration = Duration::from_secs(18);
@@ -79,6 +83,18 @@ const ANSWERS_MIX: &[Kind] = &[
     Kind::ReadInbox,
 ];
 
+/// The `isolated` transactions over both strong stores, and those at one.
+const ISOLATED_MIX: &[Kind] = &[
+    Kind::Both,
+    Kind::BankToShop,
+    Kind::BankToShop,
+    Kind::ShopToBank,
+    Kind::Even,
+    Kind::Even,
+    Kind::Even,
+    Kind::Check,
+];
+
 /// The extras of a setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
@@ -110,6 +126,13 @@ pub fn add(seed: u64, setup: &mut Setup, events: &mut Vec<Event<ClientCall>>) {
         add_calls(&mut random, OPERATIONS_MIX, calls, setup, events);
         add_deaths(&mut random, setup, events);
         add_laggard(&mut random, setup, events);
+    }
+    if is_one(ISOLATED_EVERY) {
+        let mut random = Random::new(seed ^ 0x6973_6f6c_6174_6564);
+        let calls = 8 + random.below(24);
+        add_calls(&mut random, ISOLATED_MIX, calls, setup, events);
+        add_slow_shop(&mut random, setup, events);
+        add_deaths(&mut random, setup, events);
     }
     if is_one(ANSWERS_EVERY) {
         let mut random = Random::new(seed ^ 0x0061_6e73_7765_7273);
@@ -169,6 +192,23 @@ pub(super) fn add_deaths(random: &mut Random, setup: &Setup, events: &mut Vec<Ev
             events.push(Event::Cut(Cut { from, to, since, until }));
         }
         events.push(Event::Kill { at: since + during(random, lasts), process });
+    }
+}
+
+/// Adds times in which the second strong store is slow for a process: transactions stay on their way to it.
+fn add_slow_shop(random: &mut Random, setup: &Setup, events: &mut Vec<Event<ClientCall>>) {
+    for _ in 0..2 + random.below(8) {
+        let process = process_name(random.below(setup.processes));
+        let since = during(random, BUSY);
+        let until = since + Duration::from_millis(300) + during(random, Duration::from_secs(2));
+        let by = Duration::from_millis(20) + during(random, Duration::from_millis(300));
+        events.push(Event::Slow(Slow {
+            process,
+            store: Store::Shop.name().into(),
+            since,
+            until,
+            by,
+        }));
     }
 }
 

@@ -9,11 +9,48 @@ use mingle_store::Once;
 use mingle_store::wrap::distance::Distance;
 use mingle_store::wrap::fault::{Call, Fault};
 
-use super::calls::{ClientCall, Kind, MIXES, OBJECTS, Store};
+use super::calls::{ClientCall, Kind, OBJECTS, Store};
 use super::cut_off;
 use super::extras::{self, Extras};
 use super::takes;
 use crate::process::{Cut, Event, Moment, Schedule};
+
+/// The mixes of transactions; a seed uses one of them.
+const MIXES: [&[Kind]; 6] = [
+    &[
+        Kind::Deposit,
+        Kind::Credit,
+        Kind::Note,
+        Kind::Pin,
+        Kind::Transfer,
+        Kind::Send,
+        Kind::Order,
+        Kind::Post,
+        Kind::Swap,
+        Kind::Look,
+        Kind::Look,
+        Kind::ReadAccount,
+        Kind::ReadBoard,
+        Kind::ReadInbox,
+        Kind::Both,
+        Kind::BankToShop,
+        Kind::ShopToBank,
+        Kind::Claim,
+    ],
+    &[Kind::Transfer, Kind::Credit, Kind::ReadAccount, Kind::ReadInbox, Kind::Look],
+    &[Kind::Order, Kind::Post, Kind::Post, Kind::Swap, Kind::Look, Kind::Send],
+    &[
+        Kind::Note,
+        Kind::Pin,
+        Kind::ReadInbox,
+        Kind::ReadBoard,
+        Kind::Deposit,
+        Kind::ReadAccount,
+        Kind::Swap,
+    ],
+    &[Kind::Both, Kind::BankToShop, Kind::ShopToBank],
+    &[Kind::Claim, Kind::Send, Kind::Credit, Kind::Look, Kind::Claim],
+];
 
 /// The engine of a causal store in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,9 +45,7 @@ impl Executor {
         report: &mut PhaseReport,
     ) -> Result<Step, Error> {
         let plan = execution.call.plan.clone();
-        let is_isolated = plan.isolated && plan.phases.len() > 1;
-        let may_decide =
-            !execution.has_written() && (plan.phases[index].mode == Mode::Write || is_isolated);
+        let may_decide = !execution.has_written() && plan.phases[index].mode == Mode::Write;
         // Once it is sent, this process cannot stop it.
         let shared = control.shared.filter(|_| may_decide);
         if shared.is_some_and(|shared| !shared.begin_commit()) {

@@ -32,8 +32,7 @@ impl Executor {
             // The commit witness of the phase says whether the phase has committed.
             return Err(Error::Store(StoreError::Unknown { store: name, id: execution.id }));
         }
-        let is_isolated = execution.call.plan.isolated && execution.call.plan.phases.len() > 1;
-        if execution.call.plan.phases[index].mode == Mode::Read && !is_isolated {
+        if execution.call.plan.phases[index].mode == Mode::Read {
             // It makes no difference whether it has read.
             return Err(Error::Store(StoreError::Conflict));
         }
@@ -44,20 +43,11 @@ impl Executor {
         let Some(is_committed) = is_committed else {
             return Err(Error::Unknown { store: name, id: Some(lent) });
         };
-        if is_isolated && execution.call.plan.first_write.is_none_or(|first| index < first) {
-            // It has read in isolation, and the values that it read are not known.
-            execution.left.maybe.insert(store);
-            return Ok(Step::StartOver);
-        }
         if !is_committed {
             self.in_flight.is_over(lent, std::mem::take(&mut execution.left));
             execution.id = None;
             tries.look = true;
-            return if is_isolated {
-                Ok(Step::StartOver)
-            } else {
-                Err(Error::Store(StoreError::Conflict))
-            };
+            return Err(Error::Store(StoreError::Conflict));
         }
         self.restore(execution, (index, store), control, lent).await
     }
