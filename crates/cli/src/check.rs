@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use mingle_lang::diagnostic::{diagnostics_to_json, endorsements_to_json, render_short};
 use mingle_lang::syntax::{Places, TextPlaces};
-use mingle_lang::{Checked, Program};
+use mingle_lang::{Checked, Program, check_source};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -75,12 +75,14 @@ pub fn run(args: &Args, color: Color) -> Exit {
     }
     let sources = |file: &String| {
         let program = file.strip_suffix(test::ENDING).map(|stem| format!("{stem}.mingle"));
-        let mut sources = open::sources(file, args.config.as_deref()).to_vec();
-        sources.extend(program.map(PathBuf::from));
+        let mut sources = open::sources(file, args.config.as_deref());
+        sources.extend(program.iter().map(PathBuf::from));
+        sources.extend(program.iter().flat_map(|program| files::imported(program)));
         sources
     };
     let mut watched = Watched::new(args.files.iter().flat_map(sources));
     loop {
+        watched.add(args.files.iter().flat_map(sources));
         let exit = check(args, color);
         let state = if exit == Exit::Success { "no errors" } else { "errors" };
         eprintln!("{state}; waiting for changes");
@@ -106,8 +108,8 @@ fn check(args: &Args, color: Color) -> Exit {
             exit = exit.max(found);
             continue;
         }
-        let text = match files::read(path) {
-            Ok(text) => text,
+        let source = match files::program(path) {
+            Ok(source) => source,
             Err(failure) => {
                 // The other files are checked nevertheless.
                 eprintln!("error: {}", failure.message);
@@ -116,7 +118,7 @@ fn check(args: &Args, color: Color) -> Exit {
             }
         };
         let _progress = Progress::start(format!("checking {}", files::shown(path)));
-        let program = mingle_lang::check(text);
+        let program = check_source(source);
         match (&program.program, &args.config) {
             _ if program.has_errors() => exit = exit.max(Exit::Program),
             // A program from standard input has no binding beside it.
@@ -190,6 +192,7 @@ fn as_text(checked: &[(&str, Checked)], args: &Args, color: Color) -> String {
             for endorsement in &program.endorsements {
                 let (at, _) = places.place(endorsement.span);
                 let (level, reason) = (&endorsement.level, &endorsement.reason);
+                let file = places.file(endorsement.span, file);
                 let place = format!("{file}:{}:{}", at.line, at.column);
                 writeln!(text, "{place}: endorsed as {level}: {reason}")
                     .expect("writing to a string does not fail");

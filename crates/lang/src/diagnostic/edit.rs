@@ -32,6 +32,20 @@ pub fn apply_edits(source: &Source, edits: &[Edit]) -> String {
     result
 }
 
+/// Returns the texts of a program's files with the edits applied, in the order of
+/// [`Source::files`]; one text if the program is one.
+pub fn edited(source: &Source, edits: &[Edit]) -> Vec<String> {
+    let of_file = |file: usize| {
+        let within = |edit: &&Edit| source.file_at(source.bytes(edit.span).start) == file;
+        let edits: Vec<Edit> = edits.iter().filter(within).cloned().collect();
+        let bytes = source.file_bytes(file);
+        let rest = source.text.len() - bytes.end;
+        let whole = apply_edits(source, &edits);
+        whole[bytes.start..whole.len() - rest].to_owned()
+    };
+    (0..source.files.len().max(1)).map(of_file).collect()
+}
+
 /// Returns the edits as bytes and new text, from first to last, without overlap.
 pub(super) fn in_order<'a>(source: &Source, edits: &'a [Edit]) -> Vec<(Range<usize>, &'a str)> {
     let mut ordered: Vec<_> =

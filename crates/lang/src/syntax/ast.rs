@@ -13,12 +13,23 @@ pub use operator::BinaryOp;
 /// A whole program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
+    /// Its imports, in order.
+    pub imports: Vec<Import>,
     /// Its items, in order.
     pub items: Vec<Item>,
     /// True if a declaration, or a part of one that other parts may name, could not be read.
     pub is_incomplete: bool,
     /// The names of transactions that are left out: their results are known.
     pub left_out: Vec<Name>,
+}
+
+/// `import "billing.mingle";`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    /// The place of the path: one token.
+    pub path: Span,
+    /// Its place.
+    pub span: Span,
 }
 
 /// A name and its place.
