@@ -143,6 +143,14 @@ fn only_program() -> Result<String, Failure> {
     let mut programs: Vec<String> =
         names.filter(is_program).filter(|name| name != ".mingle").collect();
     programs.sort();
+    if programs.len() > 1 {
+        // Files that others import are no programs of their own.
+        let parts: Vec<PathBuf> = programs.iter().flat_map(|name| files::imported(name)).collect();
+        let is_root = |name: &String| !parts.iter().any(|part| part == Path::new(name));
+        if programs.iter().any(is_root) {
+            programs.retain(is_root);
+        }
+    }
     match programs.len() {
         1 => Ok(programs.remove(0)),
         0 => Err(Failure::usage("no program in this folder; `mingle new NAME` makes one")),

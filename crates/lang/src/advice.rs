@@ -1,7 +1,6 @@
 //! Trial of advice: an edit to a flow error is shown only if the edited program has fewer errors.
 
-use crate::diagnostic::{Diagnostic, Edit};
-use crate::files::edited_source;
+use crate::diagnostic::{Diagnostic, Edit, edited_source};
 use crate::syntax::{Source, Span};
 
 /// The bytes of text that may be checked again to try advice, over all attempts.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use mingle_model::Name;
 
 use crate::code::{self, Plan, Program};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, allowed, m0204};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, allowed, m0204, m0701};
 use crate::flow::Rules;
 use crate::split::Mutation;
 use crate::syntax::{self, Source, Span, ast};
-use crate::{advice, check as names_and_types, files, flat, flow, hir};
+use crate::{advice, check as names_and_types, flat, flow, hir};
 
 /// A program, as far as the compiler could read it, and its mistakes.
 #[derive(Clone, Debug)]
@@ -55,7 +55,8 @@ pub struct EndorsementInfo {
     pub reason: Name,
 }
 
-/// Reads and checks a program.
+/// Reads and checks a program of one text. It has no folder, and so its imports are refused: see
+/// [`crate::files::load`] and [`check_source`] for programs of several files.
 ///
 /// # Examples
 ///
@@ -96,7 +97,7 @@ pub(crate) fn check_once(source: Source, rules: Rules, mutation: Mutation) -> Ch
         diagnostics.push_distinct(diagnostic);
     }
     let is_broken = diagnostics.has_errors();
-    for diagnostic in files::refusals(&source, &mut tree) {
+    for diagnostic in m0701::refusals(&source, &mut tree) {
         diagnostics.push_distinct(diagnostic);
     }
     let (program, outcomes) = names_and_types::check(&tree, &mut diagnostics);

@@ -11,8 +11,6 @@ use gen_lsp_types::Uri;
 use mingle_lang::files::{Sources, Unreadable, load, normal};
 use mingle_lang::syntax::{Source, lex};
 
-use crate::document::Document;
-
 /// The access of a server to files that are not open. Paths have `/` between folders.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk {
@@ -86,8 +84,9 @@ pub(crate) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(crate) fn new(documents: impl Iterator<Item = &'a Document>, disk: Disk) -> Self {
-        Self { open: documents.map(|document| (document.path(), document.text())).collect(), disk }
+    /// Takes the paths and texts of the open documents.
+    pub(crate) fn new(open: impl Iterator<Item = (&'a str, &'a str)>, disk: Disk) -> Self {
+        Self { open: open.collect(), disk }
     }
 
     /// Returns the program of a document.

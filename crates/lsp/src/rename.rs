@@ -5,8 +5,7 @@
 //! and the same declaration behind every name.
 
 use gen_lsp_types::{Position, PrepareRenamePlaceholder, WorkspaceEdit};
-use mingle_lang::diagnostic::{Diagnostic, Edit};
-use mingle_lang::files::edited_source;
+use mingle_lang::diagnostic::{Diagnostic, Edit, edited_source};
 use mingle_lang::names::{Declaration, Names};
 use mingle_lang::syntax::{Span, TokenKind, lex};
 use serde_json::json;

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::Edit;
-use crate::syntax::Source;
+use crate::syntax::files::Part;
+use crate::syntax::{self, Source};
 
 /// Returns the text with the edits applied.
 ///
@@ -34,7 +35,7 @@ pub fn apply_edits(source: &Source, edits: &[Edit]) -> String {
 
 /// Returns the texts of a program's files with the edits applied, in the order of
 /// [`Source::files`]; one text if the program is one.
-pub fn edited(source: &Source, edits: &[Edit]) -> Vec<String> {
+fn edited(source: &Source, edits: &[Edit]) -> Vec<String> {
     let of_file = |file: usize| {
         let within = |edit: &&Edit| source.file_at(source.bytes(edit.span).start) == file;
         let edits: Vec<Edit> = edits.iter().filter(within).cloned().collect();
@@ -44,6 +45,20 @@ pub fn edited(source: &Source, edits: &[Edit]) -> Vec<String> {
         whole[bytes.start..whole.len() - rest].to_owned()
     };
     (0..source.files.len().max(1)).map(of_file).collect()
+}
+
+/// Returns the program with edits applied, each to its file.
+pub fn edited_source(source: &Source, edits: &[Edit]) -> Source {
+    if source.files.is_empty() {
+        return syntax::lex(apply_edits(source, edits));
+    }
+    let texts = edited(source, edits);
+    let parts = source.files.iter().zip(texts).map(|(file, text)| Part {
+        name: file.name.clone(),
+        text,
+        imports: file.results(),
+    });
+    Source::of_files(parts.collect())
 }
 
 /// Returns the edits as bytes and new text, from first to last, without overlap.

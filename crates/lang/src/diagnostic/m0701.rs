@@ -1,13 +1,37 @@
 #![doc = include_str!("m0701.md")]
 
 use super::{Code, Diagnostic};
-use crate::syntax::{Refused, Span};
+use crate::syntax::lexer::string_value;
+use crate::syntax::{Refused, Source, Span, TokenKind, ast};
 
 /// The maximum number of files of a cycle that are named.
 const NAMED_MAX: usize = 12;
 
+/// Reports the imports of a parsed program that are refused; the names of what they would bring are
+/// unknown, and so the tree is incomplete.
+pub(crate) fn refusals(source: &Source, tree: &mut ast::Program) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for import in &tree.imports {
+        let result = source.import_result(import.path.start);
+        let refused = match result {
+            Some(Ok(())) => continue,
+            Some(Err(refused)) => Some(refused),
+            None if source.files.is_empty() => Some(&Refused::NoFiles),
+            // The parser has reported a mistake in it.
+            None => None,
+        };
+        tree.is_incomplete = true;
+        let token = source.tokens[import.path.start as usize];
+        if let (Some(refused), TokenKind::String) = (refused, token.kind) {
+            let path = string_value(source.token_text(import.path.start));
+            found.push(render(&path, refused, import.path));
+        }
+    }
+    found
+}
+
 /// Renders an import of `path` that is refused; `span` is the place of the path.
-pub(crate) fn render(path: &str, refused: &Refused, span: Span) -> Diagnostic {
+fn render(path: &str, refused: &Refused, span: Span) -> Diagnostic {
     let new = |title: String, label: &str| Diagnostic::new(Code::M0701, title, span, label);
     let shown = path.escape_debug();
     match refused {

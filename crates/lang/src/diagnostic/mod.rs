@@ -16,7 +16,7 @@ use std::fmt;
 use crate::syntax::Span;
 
 pub use allowed::allowing;
-pub use edit::{apply_edits, edited};
+pub use edit::{apply_edits, edited_source};
 pub use json::{diagnostics_to_json, endorsements_to_json, to_json};
 pub use render::{render_human, render_short};
 

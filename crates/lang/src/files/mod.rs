@@ -28,10 +28,8 @@ mod path;
 
 use std::collections::HashMap;
 
-use crate::diagnostic::{Edit, edited, m0701};
 use crate::syntax::files::{Part, imported};
-use crate::syntax::lexer::string_value;
-use crate::syntax::{self, Refused, Source, ast};
+use crate::syntax::{self, Refused, Source};
 
 pub use path::{normal, resolve};
 
@@ -174,44 +172,4 @@ fn cycle(open: &[Open], identity: &str) -> Vec<String> {
     let at = open.iter().position(|file| file.identity.as_deref() == Some(identity)).unwrap_or(0);
     let names = open[at..].iter().chain(&open[at..=at]);
     names.map(|file| file.name.clone()).collect()
-}
-
-/// Reports the imports of a parsed program that are refused; the names of what they would bring are
-/// unknown, and so the tree is incomplete.
-pub(crate) fn refusals(
-    source: &Source,
-    tree: &mut ast::Program,
-) -> Vec<crate::diagnostic::Diagnostic> {
-    let mut found = Vec::new();
-    for import in &tree.imports {
-        let result = source.import_result(import.path.start);
-        let refused = match result {
-            Some(Ok(())) => continue,
-            Some(Err(refused)) => Some(refused),
-            None if source.files.is_empty() => Some(&Refused::NoFiles),
-            // The parser has reported a mistake in it.
-            None => None,
-        };
-        tree.is_incomplete = true;
-        let token = source.tokens[import.path.start as usize];
-        if let (Some(refused), syntax::TokenKind::String) = (refused, token.kind) {
-            let path = string_value(source.token_text(import.path.start));
-            found.push(m0701::render(&path, refused, import.path));
-        }
-    }
-    found
-}
-
-/// Returns the program with edits applied, each to its file.
-pub fn edited_source(source: &Source, edits: &[Edit]) -> Source {
-    if source.files.is_empty() {
-        return syntax::lex(crate::apply_edits(source, edits));
-    }
-    let texts = edited(source, edits);
-    let parts = source.files.iter().zip(texts).map(|(file, text)| Part {
-        name: file.name.clone(),
-        text,
-        imports: file.imports.clone(),
-    });
-    Source::of_files(parts.collect())
 }

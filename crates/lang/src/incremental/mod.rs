@@ -20,13 +20,13 @@ use mingle_model::Name;
 
 use crate::check as names_and_types;
 use crate::check::{Outcome, Used};
-use crate::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Severity, allowed};
+use crate::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Severity, allowed, m0701};
 use crate::flow::Rules;
 use crate::program::{check_once, flow_of};
 use crate::split::Mutation;
 use crate::syntax::ast::{Item, ItemKind};
 use crate::syntax::{self, Source, Span, ast};
-use crate::{advice, files, hir};
+use crate::{advice, hir};
 use closure::{Closures, is_transaction, name_of};
 use memo::{Memo, Memos, Placed};
 
@@ -76,7 +76,7 @@ impl Incremental {
     pub fn check_source(&mut self, source: Source) -> Version {
         let (mut syntax, mut parsed) = syntax::parse(&source);
         let is_broken = parsed.iter().any(|found| found.severity() == Severity::Error);
-        parsed.extend(files::refusals(&source, &mut syntax));
+        parsed.extend(m0701::refusals(&source, &mut syntax));
         self.closures.update(&source, &syntax, is_broken);
         self.memos.next_version(syntax.items.len());
         let diagnostics = self.diagnostics(&mut syntax, is_broken, &parsed);

@@ -19,8 +19,8 @@ pub struct File {
     pub(crate) start: u32,
     /// Its first token.
     pub(crate) token: u32,
-    /// The result of each import at its head, in order.
-    pub(crate) imports: Vec<Result<(), Refused>>,
+    /// The imports at its head: the token of the path, and the result.
+    pub(crate) imports: Vec<(u32, Result<(), Refused>)>,
 }
 
 /// The reason why a file cannot be imported.
@@ -43,7 +43,15 @@ pub enum Refused {
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) text: String,
+    /// In the order of the imports.
     pub(crate) imports: Vec<Result<(), Refused>>,
+}
+
+impl File {
+    /// Returns the results of its imports, in order.
+    pub(crate) fn results(&self) -> Vec<Result<(), Refused>> {
+        self.imports.iter().map(|(_, result)| result.clone()).collect()
+    }
 }
 
 impl Source {
@@ -57,6 +65,8 @@ impl Source {
             }
             let source = lex(part.text);
             let (start, token) = (whole.text.len() as u32, whole.tokens.len() as u32);
+            let paths = head(&source, 0).into_iter().map(|import| import.start + 1 + token);
+            let imports = paths.zip(part.imports).collect();
             whole.text.push_str(&source.text);
             for mut found in source.tokens {
                 (found.start, found.end) = (found.start + start, found.end + start);
@@ -67,7 +77,7 @@ impl Source {
                 (found.start, found.end) = (found.start + start, found.end + start);
                 whole.trivia.push(found);
             }
-            whole.files.push(File { name: part.name, start, token, imports: part.imports });
+            whole.files.push(File { name: part.name, start, token, imports });
         }
         whole
     }
@@ -82,7 +92,7 @@ impl Source {
             name: known.name.clone(),
             text: (text.take_if(|_| index == file))
                 .unwrap_or_else(|| self.text[self.file_bytes(index)].to_owned()),
-            imports: known.imports.clone(),
+            imports: known.results(),
         };
         Self::of_files(self.files.iter().enumerate().map(part).collect())
     }
@@ -107,9 +117,9 @@ impl Source {
     /// Returns the result of the import whose path is this token: none unless a loader has seen it.
     pub(crate) fn import_result(&self, path: u32) -> Option<&Result<(), Refused>> {
         let file = self.files.partition_point(|file| file.token <= path).checked_sub(1)?;
-        let file = &self.files[file];
-        let paths = head(self, file.token).into_iter().map(|import| import.start + 1);
-        paths.zip(&file.imports).find(|(token, _)| *token == path).map(|(_, result)| result)
+        let imports = &self.files[file].imports;
+        let at = imports.binary_search_by_key(&path, |(token, _)| *token).ok()?;
+        Some(&imports[at].1)
     }
 
     /// Returns the last token of the file that contains a token: its end.

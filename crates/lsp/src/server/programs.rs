@@ -16,7 +16,8 @@ impl Server {
         let Some(document) = self.documents.get(key).filter(|document| document.is_stale()) else {
             return;
         };
-        let mut files = Files::new(self.documents.values(), self.disk);
+        let open = self.documents.values().map(|open| (open.path(), open.text()));
+        let mut files = Files::new(open, self.disk);
         let root = match &document.root {
             Some(root) => root.clone(),
             None => files.root_of(document.path()),
