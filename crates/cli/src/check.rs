@@ -1,5 +1,6 @@
 //! `mingle check`: reports the errors of programs.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +100,8 @@ pub fn run(args: &Args, color: Color) -> Exit {
 /// Checks the programs once.
 fn check(args: &Args, color: Color) -> Exit {
     let (mut exit, mut checked) = (Exit::Success, Vec::new());
-    for path in &args.files {
+    let parts = parts(&args.files);
+    for path in args.files.iter().filter(|path| !parts.contains(*path)) {
         if path.ends_with(test::ENDING) {
             let found = test::check(path, color).unwrap_or_else(|failure| {
                 eprintln!("error: {}", failure.message);
@@ -142,6 +144,29 @@ fn check(args: &Args, color: Color) -> Exit {
         eprintln!("{summary}");
     }
     exit
+}
+
+/// Returns the files that others of these import: they are checked within those programs.
+fn parts(named: &[String]) -> BTreeSet<String> {
+    if named.len() < 2 {
+        return BTreeSet::new();
+    }
+    let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let is_program = |path: &&String| *path != files::STDIN && !path.ends_with(test::ENDING);
+    let imports = |path: &String| -> Vec<PathBuf> {
+        files::imported(path).iter().map(|file| whole(file)).collect()
+    };
+    let programs: Vec<_> = named
+        .iter()
+        .filter(is_program)
+        .map(|path| (path, whole(Path::new(path)), imports(path)))
+        .collect();
+    let is_part = |file: &PathBuf| programs.iter().any(|(_, _, imports)| imports.contains(file));
+    // Files in a circle are parts of each other; none of them is left out for that.
+    let roots = programs.iter().filter(|(_, file, _)| !is_part(file));
+    let covered: BTreeSet<&PathBuf> = roots.flat_map(|(_, _, imports)| imports).collect();
+    let covered = programs.iter().filter(|(_, file, _)| covered.contains(file));
+    covered.map(|(path, ..)| (*path).clone()).collect()
 }
 
 /// Reports the errors of a binding for a correct program.

@@ -76,6 +76,12 @@ pub(crate) fn may_import(text: &str) -> bool {
     text.contains("import")
 }
 
+/// Returns the lines of a text that may be imports.
+pub(crate) fn import_lines(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.trim_start().starts_with("import"));
+    lines.map(str::to_owned).collect()
+}
+
 /// The open documents and the disk.
 pub(crate) struct Files<'a> {
     /// The texts of the open documents, by path; they win over the disk.

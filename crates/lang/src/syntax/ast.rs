@@ -1,6 +1,7 @@
 //! The syntax tree, as the program is written.
 
 mod bounds;
+mod import;
 mod operator;
 
 use mingle_model::Name;
@@ -8,6 +9,7 @@ use mingle_model::Name;
 use super::token::Span;
 
 pub use bounds::Bounds;
+pub use import::Import;
 pub use operator::BinaryOp;
 
 /// A whole program.
@@ -21,15 +23,6 @@ pub struct Program {
     pub is_incomplete: bool,
     /// The names of transactions that are left out: their results are known.
     pub left_out: Vec<Name>,
-}
-
-/// `import "billing.mingle";`
-#[derive(Clone, Debug, PartialEq)]
-pub struct Import {
-    /// The place of the path: one token.
-    pub path: Span,
-    /// Its place.
-    pub span: Span,
 }
 
 /// A name and its place.

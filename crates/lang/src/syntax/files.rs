@@ -148,8 +148,9 @@ impl Source {
                 joined.push_str(&self.text[at..import.start]);
                 at = import.end + line_end(&self.text[import.end..bytes.end]);
             }
-            let last_docs = self.trivia_before(self.end_of_file(file.token));
-            for trivia in last_docs.iter().filter(|trivia| trivia.is_doc) {
+            let is_last = index + 1 == self.files.len();
+            let docs = self.trivia_before(self.end_of_file(file.token)).iter();
+            for trivia in docs.filter(|trivia| trivia.is_doc && !is_last) {
                 // At the end of a file it documents nothing, and so it must remain.
                 let slash = trivia.start as usize + 2;
                 joined.push_str(&self.text[at..slash]);
@@ -157,8 +158,7 @@ impl Source {
                 at = slash + 1;
             }
             joined.push_str(&self.text[at..bytes.end]);
-            if index + 1 < self.files.len() && !joined.is_empty() && !joined.ends_with(['\n', '\r'])
-            {
+            if !is_last && !joined.is_empty() && !joined.ends_with(['\n', '\r']) {
                 joined.push('\n');
             }
         }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::diagnostics::publish;
 use crate::document::{Change, Document};
-use crate::files::{self, Disk, may_import};
+use crate::files::{Disk, import_lines};
 use crate::rpc::{self, ErrorCode, Failure, Incoming};
 use crate::text::Encoding;
 
@@ -200,12 +200,12 @@ impl Server {
                 let params: Changed = rpc::params(params)?;
                 let document = self.document(&params.text_document.text_document_identifier.uri)?;
                 document.version = params.text_document.version;
-                let mut may_import = may_import(document.text());
+                let before = import_lines(document.text());
                 for change in params.content_changes {
                     document.change(change);
                 }
-                may_import |= files::may_import(document.text());
-                self.text_changed(may_import);
+                let is_same = before == import_lines(document.text());
+                self.text_changed(is_same);
             }
             "textDocument/didSave" | "workspace/didChangeWatchedFiles" => self.files_changed(),
             "textDocument/didClose" => {

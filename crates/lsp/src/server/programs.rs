@@ -32,10 +32,10 @@ impl Server {
         }
     }
 
-    /// Has documents checked again after a change of one text. If that text has imports, or had some,
-    /// the files of programs may be others now.
-    pub(super) fn text_changed(&mut self, may_import: bool) {
-        if may_import {
+    /// Has documents checked again after a change of one text. If its imports are others, so may be the
+    /// files of programs.
+    pub(super) fn text_changed(&mut self, has_same_imports: bool) {
+        if !has_same_imports {
             self.files_changed();
             return;
         }

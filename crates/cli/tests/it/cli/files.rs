@@ -82,17 +82,40 @@ fn a_mistake_has_the_name_of_its_file_in_every_format() {
 }
 
 #[test]
+fn a_named_file_that_another_imports_is_checked_as_its_part() {
+    let part = "transaction fill(item: ref Item) { item.left = 9; }\n";
+    let main = format!("import \"part.mingle\";\n{ITEMS}");
+    let folder = folder(&[
+        ("main.mingle", &main),
+        ("part.mingle", part),
+        ("a.mingle", "import \"b.mingle\";\n"),
+        ("b.mingle", "import \"a.mingle\";\n"),
+    ]);
+    let check = |files: &[&str]| {
+        mingle(folder.path(), &[&["check", "--format", "short"], files].concat()).stdout
+    };
+    assert_eq!(check(&["part.mingle", "main.mingle"]), "");
+    assert!(check(&["part.mingle"]).contains("error[M0101]"));
+    assert_eq!(check(&["a.mingle", "b.mingle"]).lines().count(), 2, "a circle");
+}
+
+#[test]
 fn files_that_cannot_be_read_are_named_at_their_imports() {
-    let imports = ["gone", "folder", "bytes"].map(|name| format!("import \"{name}.mingle\";\n"));
+    let imports =
+        ["gone", "folder", "bytes", "large"].map(|name| format!("import \"{name}.mingle\";\n"));
     let folder = folder(&[("main.mingle", &imports.concat()), ("folder.mingle/x", "")]);
     std::fs::write(folder.path().join("bytes.mingle"), b"// \n\xff").expect("it is written");
+    // It takes no space, and is not read.
+    let large = std::fs::File::create(folder.path().join("large.mingle")).expect("it is made");
+    large.set_len((1 << 30) + 1).expect("it has a hole");
     let run = mingle(folder.path(), &["check", "--format", "short", "main.mingle"]);
     assert_eq!(run.code, Some(1));
     assert_eq!(
         run.stdout,
         "main.mingle:1:8: error[M0701]: \"gone.mingle\" cannot be imported: there is no such file\n\
          main.mingle:2:8: error[M0701]: \"folder.mingle\" cannot be imported: it is a folder\n\
-         main.mingle:3:8: error[M0701]: \"bytes.mingle\" cannot be imported: it is not UTF-8: see line 2\n"
+         main.mingle:3:8: error[M0701]: \"bytes.mingle\" cannot be imported: it is not UTF-8: see line 2\n\
+         main.mingle:4:8: error[M0701]: \"large.mingle\" cannot be imported: it has 1073741825 bytes, more than 1073741824\n"
     );
 }
 

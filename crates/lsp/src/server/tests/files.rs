@@ -85,7 +85,7 @@ fn diagnostics_stand_in_the_file_that_they_are_about() {
     // A change there is a mistake here, and leads there.
     replace(&mut server, ITEMS, &ITEMS_TEXT.replace("left: int", "left: string"));
     let found = published(&mut server);
-    assert_eq!(found[MAIN][0]["code"], "M0204", "{found:?}");
+    assert_eq!(found[MAIN][0]["code"], "M0201", "{found:?}");
     assert_eq!(found[MAIN][0]["range"]["start"]["line"], 3);
     replace(&mut server, ITEMS, &format!("{ITEMS_TEXT}{}", MAIN_TEXT.split_once('\n').unwrap().1));
     let found = published(&mut server);
