@@ -23,6 +23,17 @@ pub(crate) struct Change {
     text: String,
 }
 
+/// The root of a document's program.
+#[derive(Clone, Debug)]
+pub(crate) enum Root {
+    /// It was not searched for since the files have changed.
+    Unknown,
+    /// The document itself.
+    Own,
+    /// The file with this path.
+    Of(String),
+}
+
 /// A file of the checked program.
 #[derive(Debug)]
 struct Part {
@@ -40,8 +51,8 @@ pub(crate) struct Document {
     path: String,
     text: String,
     lines: Lines,
-    /// The path of the root of its program, once it was searched for; none if it is the root.
-    pub(crate) root: Option<Option<String>>,
+    /// The root of its program.
+    pub(crate) root: Root,
     /// The files of its program, in order.
     parts: Vec<Part>,
     /// The document's own part.
@@ -58,7 +69,7 @@ impl Document {
     pub(crate) fn new(uri: Uri, version: i32, text: String, encoding: Encoding) -> Self {
         Self {
             path: path_of(&uri),
-            root: None,
+            root: Root::Unknown,
             parts: Vec::new(),
             own: 0,
             uri,

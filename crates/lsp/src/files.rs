@@ -6,6 +6,7 @@
 //! folder above it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use gen_lsp_types::Uri;
 use mingle_lang::files::{Sources, Unreadable, load, normal};
@@ -48,7 +49,7 @@ pub(crate) fn uri_of(path: &str) -> Uri {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
             uri.push(char::from(byte));
         } else {
-            uri.push_str(&format!("%{byte:02X}"));
+            write!(uri, "%{byte:02X}").expect("a string takes it");
         }
     }
     Uri(uri)

@@ -34,17 +34,22 @@ pub fn apply_edits(source: &Source, edits: &[Edit]) -> String {
 }
 
 /// Returns the texts of a program's files with the edits applied, in the order of
-/// [`Source::files`]; one text if the program is one.
+/// [`Source::files`].
 fn edited(source: &Source, edits: &[Edit]) -> Vec<String> {
+    let edits = in_order(source, edits);
+    let mut edits = edits.iter().peekable();
     let of_file = |file: usize| {
-        let within = |edit: &&Edit| source.file_at(source.bytes(edit.span).start) == file;
-        let edits: Vec<Edit> = edits.iter().filter(within).cloned().collect();
         let bytes = source.file_bytes(file);
-        let rest = source.text.len() - bytes.end;
-        let whole = apply_edits(source, &edits);
-        whole[bytes.start..whole.len() - rest].to_owned()
+        let (mut text, mut at) = (String::with_capacity(bytes.len()), bytes.start);
+        while let Some((edit, new)) = edits.next_if(|(edit, _)| edit.start <= bytes.end) {
+            text.push_str(source.text.get(at..edit.start).unwrap_or_default());
+            text.push_str(new);
+            at = edit.end;
+        }
+        text.push_str(source.text.get(at..bytes.end).unwrap_or_default());
+        text
     };
-    (0..source.files.len().max(1)).map(of_file).collect()
+    (0..source.files.len()).map(of_file).collect()
 }
 
 /// Returns the program with edits applied, each to its file.

@@ -169,7 +169,7 @@ impl Source {
 /// Returns the length of the line's end and the blanks before it; 0 if more stands on the line.
 fn line_end(rest: &str) -> usize {
     let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-    match rest[blanks..].as_bytes() {
+    match &rest.as_bytes()[blanks..] {
         [b'\r', b'\n', ..] => blanks + 2,
         [b'\n' | b'\r', ..] => blanks + 1,
         [] => blanks,

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Server;
 use crate::diagnostics::of_file;
+use crate::document::Root;
 use crate::files::{Files, may_import};
 use crate::rpc;
 
@@ -19,15 +20,19 @@ impl Server {
         let open = self.documents.values().map(|open| (open.path(), open.text()));
         let mut files = Files::new(open, self.disk);
         let root = match &document.root {
-            Some(root) => root.clone(),
-            None => files.root_of(document.path()),
+            Root::Unknown => files.root_of(document.path()).map_or(Root::Own, Root::Of),
+            known => known.clone(),
         };
-        let source = files.program(document.path(), document.text(), root.as_deref());
+        let path = match &root {
+            Root::Of(path) => Some(path.as_str()),
+            Root::Own | Root::Unknown => None,
+        };
+        let source = files.program(document.path(), document.text(), path);
         let known = self.documents.values();
         let known: HashMap<String, Uri> =
             known.map(|open| (open.path().to_owned(), open.uri.clone())).collect();
         if let Some(document) = self.documents.get_mut(key) {
-            document.root = Some(root);
+            document.root = root;
             document.check(source, &known);
         }
     }
@@ -52,7 +57,7 @@ impl Server {
             return;
         }
         for document in self.documents.values_mut() {
-            document.root = None;
+            document.root = Root::Unknown;
             document.touch();
         }
     }
@@ -61,8 +66,7 @@ impl Server {
     /// the root. A file that has none any longer gets an empty list.
     pub(super) fn publish_others(&mut self, key: &str) {
         let Some(document) = self.documents.get(key) else { return };
-        if document.has_parts() && !document.is_root() && self.is_open_root(document.root.as_ref())
-        {
+        if document.has_parts() && !document.is_root() && self.is_open(&document.root) {
             return;
         }
         let mut lists = Vec::new();
@@ -88,10 +92,10 @@ impl Server {
         }
     }
 
-    /// True if the root of a program is open, which then publishes for its files.
-    fn is_open_root(&self, root: Option<&Option<String>>) -> bool {
-        let root = root.and_then(Option::as_deref);
-        root.is_some_and(|root| self.documents.values().any(|open| open.path() == root))
+    /// True if another document is the root, and is open: it then publishes for its files.
+    fn is_open(&self, root: &Root) -> bool {
+        let Root::Of(root) = root else { return false };
+        self.documents.values().any(|open| open.path() == root)
     }
 
     /// Takes back the diagnostics of files that are not open: the documents that had them are closed.

@@ -8,7 +8,8 @@ const MAIN: &str = "import \"parts/items.mingle\";\n\nstore feed: causal;\n\nobj
 const ITEMS: &str = "store shop: linearizable;\n\nobject Item in shop {\n    key name: string;\n    left: int;\n}\n";
 
 fn two() -> tempfile::TempDir {
-    let tests = "test \"a sale\" { sell(\"tea\", \"p\"); expect Item[\"tea\"].left == -1; }\n";
+    let tests =
+        "test \"a sale\" { sell(Item[\"tea\"], Post[\"p\"]); expect Item[\"tea\"].left == -1; }\n";
     folder(&[
         ("app/main.mingle", MAIN),
         ("app/parts/items.mingle", ITEMS),
@@ -61,7 +62,7 @@ fn the_generated_code_is_that_of_the_joined_text() {
 
 #[test]
 fn a_mistake_has_the_name_of_its_file_in_every_format() {
-    let broken = ITEMS.replace("left: int", "left: in");
+    let broken = ITEMS.replace("left: int", "left: inn");
     let folder = folder(&[("app/main.mingle", MAIN), ("app/parts/items.mingle", &broken)]);
     let run = |format: &str| {
         let run = mingle(folder.path(), &["check", "--format", format, "app/main.mingle"]);
@@ -71,7 +72,7 @@ fn a_mistake_has_the_name_of_its_file_in_every_format() {
     assert!(run("short").starts_with("app/parts/items.mingle:5:11: error["), "{}", run("short"));
     let human = run("human");
     assert!(human.contains("--> app/parts/items.mingle:5:11\n"), "{human}");
-    assert!(human.contains("5 |     left: in;"), "{human}");
+    assert!(human.contains("5 |     left: inn;"), "{human}");
     let json: Value = serde_json::from_str(&run("json")).expect("it is JSON");
     let first = &json["diagnostics"][0];
     assert_eq!(first["file"], "app/parts/items.mingle");
@@ -127,7 +128,7 @@ fn links_lead_to_their_files() {
     let folder = folder(&[
         (
             "main.mingle",
-            "import \"a.mingle\";\nimport \"alias.mingle\";\nimport \"self/a.mingle\";\n",
+            "import \"a.mingle\";\nimport \"alias.mingle\";\nimport \"self/a.mingle\";\ntransaction fill(item: ref Item) { item.left = 1; }\n",
         ),
         ("a.mingle", ITEMS),
         ("round.mingle", "import \"one.mingle\";\n"),

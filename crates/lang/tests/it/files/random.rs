@@ -48,7 +48,9 @@ fn files(pieces: &[String], random: &mut Random) -> Vec<(String, String)> {
             (false, _) => random.below(index + 1)..index,
         };
         for other in before {
-            text.push_str(&format!("import \"{other}.mingle\";\n"));
+            text += "import \"";
+            text += &other.to_string();
+            text += ".mingle\";\n";
         }
         files.push((format!("{index}.mingle"), text + piece));
     }
