@@ -1,12 +1,13 @@
 //! `mingle check`: reports the errors of programs.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use mingle_lang::diagnostic::{diagnostics_to_json, endorsements_to_json, render_short};
 use mingle_lang::syntax::{Places, TextPlaces};
-use mingle_lang::{Checked, Program};
+use mingle_lang::{Checked, Program, check_source};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -75,12 +76,14 @@ pub fn run(args: &Args, color: Color) -> Exit {
     }
     let sources = |file: &String| {
         let program = file.strip_suffix(test::ENDING).map(|stem| format!("{stem}.mingle"));
-        let mut sources = open::sources(file, args.config.as_deref()).to_vec();
-        sources.extend(program.map(PathBuf::from));
+        let mut sources = open::sources(file, args.config.as_deref());
+        sources.extend(program.iter().map(PathBuf::from));
+        sources.extend(program.iter().flat_map(|program| files::imported(program)));
         sources
     };
     let mut watched = Watched::new(args.files.iter().flat_map(sources));
     loop {
+        watched.add(args.files.iter().flat_map(sources));
         let exit = check(args, color);
         let state = if exit == Exit::Success { "no errors" } else { "errors" };
         eprintln!("{state}; waiting for changes");
@@ -97,7 +100,8 @@ pub fn run(args: &Args, color: Color) -> Exit {
 /// Checks the programs once.
 fn check(args: &Args, color: Color) -> Exit {
     let (mut exit, mut checked) = (Exit::Success, Vec::new());
-    for path in &args.files {
+    let parts = parts(&args.files);
+    for path in args.files.iter().filter(|path| !parts.contains(*path)) {
         if path.ends_with(test::ENDING) {
             let found = test::check(path, color).unwrap_or_else(|failure| {
                 eprintln!("error: {}", failure.message);
@@ -106,8 +110,8 @@ fn check(args: &Args, color: Color) -> Exit {
             exit = exit.max(found);
             continue;
         }
-        let text = match files::read(path) {
-            Ok(text) => text,
+        let source = match files::program(path) {
+            Ok(source) => source,
             Err(failure) => {
                 // The other files are checked nevertheless.
                 eprintln!("error: {}", failure.message);
@@ -116,7 +120,7 @@ fn check(args: &Args, color: Color) -> Exit {
             }
         };
         let _progress = Progress::start(format!("checking {}", files::shown(path)));
-        let program = mingle_lang::check(text);
+        let program = check_source(source);
         match (&program.program, &args.config) {
             _ if program.has_errors() => exit = exit.max(Exit::Program),
             // A program from standard input has no binding beside it.
@@ -140,6 +144,29 @@ fn check(args: &Args, color: Color) -> Exit {
         eprintln!("{summary}");
     }
     exit
+}
+
+/// Returns the files that others of these import: they are checked within those programs.
+fn parts(named: &[String]) -> BTreeSet<String> {
+    if named.len() < 2 {
+        return BTreeSet::new();
+    }
+    let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let is_program = |path: &&String| *path != files::STDIN && !path.ends_with(test::ENDING);
+    let imports = |path: &String| -> Vec<PathBuf> {
+        files::imported(path).iter().map(|file| whole(file)).collect()
+    };
+    let programs: Vec<_> = named
+        .iter()
+        .filter(is_program)
+        .map(|path| (path, whole(Path::new(path)), imports(path)))
+        .collect();
+    let is_part = |file: &PathBuf| programs.iter().any(|(_, _, imports)| imports.contains(file));
+    // Files in a circle are parts of each other; none of them is left out for that.
+    let roots = programs.iter().filter(|(_, file, _)| !is_part(file));
+    let covered: BTreeSet<&PathBuf> = roots.flat_map(|(_, _, imports)| imports).collect();
+    let covered = programs.iter().filter(|(_, file, _)| covered.contains(file));
+    covered.map(|(path, ..)| (*path).clone()).collect()
 }
 
 /// Reports the errors of a binding for a correct program.
@@ -190,6 +217,7 @@ fn as_text(checked: &[(&str, Checked)], args: &Args, color: Color) -> String {
             for endorsement in &program.endorsements {
                 let (at, _) = places.place(endorsement.span);
                 let (level, reason) = (&endorsement.level, &endorsement.reason);
+                let file = places.file(endorsement.span, file);
                 let place = format!("{file}:{}:{}", at.line, at.column);
                 writeln!(text, "{place}: endorsed as {level}: {reason}")
                     .expect("writing to a string does not fail");

@@ -143,6 +143,14 @@ fn only_program() -> Result<String, Failure> {
     let mut programs: Vec<String> =
         names.filter(is_program).filter(|name| name != ".mingle").collect();
     programs.sort();
+    if programs.len() > 1 {
+        // Files that others import are no programs of their own.
+        let parts: Vec<PathBuf> = programs.iter().flat_map(|name| files::imported(name)).collect();
+        let is_root = |name: &String| !parts.iter().any(|part| part == Path::new(name));
+        if programs.iter().any(is_root) {
+            programs.retain(is_root);
+        }
+    }
     match programs.len() {
         1 => Ok(programs.remove(0)),
         0 => Err(Failure::usage("no program in this folder; `mingle new NAME` makes one")),
@@ -152,7 +160,7 @@ fn only_program() -> Result<String, Failure> {
 
 async fn serve(args: &Args, served: Served, mut watched: Watched) -> Result<Exit, Failure> {
     let mut stop = pin!(stop_signal()?);
-    let (mut next, mut last) = (load(args, &served), None);
+    let (mut next, mut last) = (load(args, &served, &mut watched), None);
     let mut is_first = true;
     loop {
         let begun = Instant::now();
@@ -163,7 +171,7 @@ async fn serve(args: &Args, served: Served, mut watched: Watched) -> Result<Exit
                 () = stop.as_mut() => return Ok(Exit::Success),
                 () = change(&mut watched) => {}
             }
-            next = load(args, &served);
+            next = load(args, &served, &mut watched);
             continue;
         };
         let database = Arc::new(database);
@@ -210,7 +218,7 @@ async fn next_good(
             () = stop.as_mut() => return None,
             () = change(watched) => {}
         }
-        let next = load(args, served);
+        let next = load(args, served, watched);
         if next.is_some() {
             return next;
         }
@@ -234,9 +242,10 @@ async fn change(watched: &mut Watched) {
     }
 }
 
-/// Reads the program and its binding, and writes its clients. None if there are errors, which are then
+/// Reads the program and its binding, and writes its clients; watches the files that it imports. None if there are errors, which are then
 /// printed.
-fn load(args: &Args, served: &Served) -> Option<Prepared> {
+fn load(args: &Args, served: &Served, watched: &mut Watched) -> Option<Prepared> {
+    watched.add(files::imported(&served.file));
     let prepared = prepare(&served.file, &args.place, served.color).and_then(|prepared| {
         mingle::check_binding(&prepared.program, &prepared.binding)
             .map_err(|error| open::failure(&error))?;

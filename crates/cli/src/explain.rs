@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use mingle_lang::check_source;
 use mingle_lang::diagnostic::Code;
 use mingle_lang::explain::{explain_all, render, to_json};
+use mingle_lang::syntax::lex;
 
 use crate::exit::{Exit, Failure};
 use crate::files;
@@ -66,9 +68,9 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
 
 fn program(args: &Args, color: Color) -> Result<Exit, Failure> {
     let file = files::shown(&args.subject);
-    let text = files::read(&args.subject)?;
+    let source = files::program(&args.subject)?;
     let _progress = Progress::start(format!("checking {file}"));
-    let checked = mingle_lang::check(text);
+    let checked = check_source(source);
     let Some(program) = &checked.program else {
         eprint!("{}", human(&checked, file, color.on_stderr()));
         let message = format!("{file} has errors");
@@ -77,7 +79,7 @@ fn program(args: &Args, color: Color) -> Result<Exit, Failure> {
     let wanted = args.transaction.as_deref();
     let plans = program.plans.iter().filter(|plan| wanted.is_none_or(|name| name == &*plan.name));
     let workers = workers(&args.subject, args.config.as_deref());
-    let explained = explain_all(&checked.source, program, plans).into_iter();
+    let explained = explain_all(&lex(&*program.text), program, plans).into_iter();
     let explained: Vec<_> =
         explained.map(|one| one.with_workers(|store| workers.contains(store))).collect();
     if let (Some(name), true) = (wanted, explained.is_empty()) {

@@ -168,7 +168,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         Language::GoRuntime => return Ok(printed(&go::runtime())),
         Language::GoModule => return Ok(printed(&format!("{}\n", go::module()))),
     };
-    let checked = mingle_lang::check(files::read(file)?);
+    let checked = files::checked(file)?;
     let shown = files::shown(file);
     eprint!("{}", human(&checked, shown, color.on_stderr()));
     let name = Path::new(shown).file_name().unwrap_or_default().to_string_lossy();

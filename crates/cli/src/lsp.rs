@@ -4,9 +4,10 @@ use std::io::{self, BufReader};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use mingle_lsp::{Server, frame};
+use mingle_lsp::{Disk, Server, frame};
 
 use crate::exit::{Exit, Failure};
+use crate::files;
 
 /// Serve an editor: the Language Server Protocol on standard input and output.
 #[derive(clap::Args)]
@@ -51,7 +52,8 @@ pub fn run(_: &Args) -> Result<Exit, Failure> {
 
 /// Answers until the client says `exit` or closes its end.
 fn serve(messages: &Receiver<io::Result<Option<Vec<u8>>>>) -> io::Result<u8> {
-    let mut server = Server::default();
+    let mut server =
+        Server::with_disk(Disk { read: files::read_for_editor, list: files::programs });
     let mut output = io::stdout().lock();
     while server.exit_code().is_none() {
         let Ok(first) = messages.recv() else { return Ok(1) };

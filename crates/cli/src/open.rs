@@ -42,7 +42,7 @@ pub struct Opened {
 
 /// Checks a program. Its errors go to standard error, because standard output is for results.
 pub fn program(path: &str, color: Color) -> Result<Arc<Program>, Failure> {
-    let mut checked = mingle_lang::check(files::read(path)?);
+    let mut checked = files::checked(path)?;
     match checked.program.take() {
         Some(program) => Ok(Arc::new(program)),
         None => {
@@ -155,10 +155,13 @@ pub fn held(
     Ok(Some((program(path, color)?, holder)))
 }
 
-/// Returns the files that decide what a program does: its text and its binding, which may be missing.
-pub fn sources(path: &str, config: Option<&Path>) -> [PathBuf; 2] {
+/// Returns the files that decide what a program does: its own, those that it imports, and its binding.
+/// Some may be missing.
+pub fn sources(path: &str, config: Option<&Path>) -> Vec<PathBuf> {
     let binding = config.map_or_else(|| beside(path, "mingle.toml"), Path::to_owned);
-    [PathBuf::from(path), binding]
+    let mut sources = vec![PathBuf::from(path), binding];
+    sources.extend(files::imported(path));
+    sources
 }
 
 impl Place {

@@ -42,6 +42,13 @@ impl Watched {
         Self { files: paths.into_iter().map(look).collect() }
     }
 
+    /// Watches further files, too; those that are watched already stay as they were last seen.
+    pub fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        let is_new = |path: &PathBuf| self.files.iter().all(|file| file.path != *path);
+        let new: Vec<PathBuf> = paths.into_iter().filter(is_new).collect();
+        self.files.extend(Self::new(new).files);
+    }
+
     /// Looks again; returns a file that has changed. An editor may empty a file before it writes it, so a
     /// change counts once two looks find the same content.
     pub fn changed(&mut self) -> Option<&Path> {
@@ -80,6 +87,11 @@ mod tests {
         assert_eq!(watched.changed(), None);
         assert_eq!(watched.changed(), Some(two.as_path()));
         assert_eq!(watched.changed(), None);
+        let three = folder.path().join("three");
+        watched.add([one.clone(), three.clone()]);
+        write(&three, "new");
+        assert_eq!(watched.changed(), None);
+        assert_eq!(watched.changed(), Some(three.as_path()));
         write(&one, "2");
         std::fs::remove_file(&two).expect("it is removed");
         assert_eq!(watched.changed(), None);

@@ -1,6 +1,6 @@
 //! Trial of advice: an edit to a flow error is shown only if the edited program has fewer errors.
 
-use crate::diagnostic::{Diagnostic, Edit, apply_edits};
+use crate::diagnostic::{Diagnostic, Edit, edited_source};
 use crate::syntax::{Source, Span};
 
 /// The bytes of text that may be checked again to try advice, over all attempts.
@@ -8,12 +8,12 @@ const TRIED_BYTES_MAX: usize = 2 << 20;
 
 /// Fills in the parts of edits that come from the text, tries the advice on flow diagnostics, and
 /// keeps only advice that leaves fewer than `errors` errors. `count_errors` counts the errors of a
-/// text.
+/// program.
 pub(crate) fn keep_what_helps(
     source: &Source,
     diagnostics: &mut [Diagnostic],
     errors: usize,
-    mut count_errors: impl FnMut(String) -> usize,
+    mut count_errors: impl FnMut(Source) -> usize,
 ) {
     let mut left = TRIED_BYTES_MAX;
     for diagnostic in diagnostics {
@@ -26,7 +26,7 @@ pub(crate) fn keep_what_helps(
         diagnostic.help.retain(|help| {
             let Some(rest) = left.checked_sub(source.text.len()) else { return false };
             left = rest;
-            count_errors(apply_edits(source, &help.edits)) < errors
+            count_errors(edited_source(source, &help.edits)) < errors
         });
     }
 }

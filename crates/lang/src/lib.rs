@@ -11,6 +11,7 @@
 //! - [`incremental`]: repeats these stages after an edit, and reuses earlier results;
 //! - [`insight`]: the stores where statements run and the sources of values, for editors;
 //! - [`names`]: the declaration that each name refers to, for editors;
+//! - [`files`]: programs of several files;
 //! - [`diagnostic`]: the program's mistakes, as data and as text;
 //! - [`mod@format`]: prints the tree as text in the standard layout.
 //!
@@ -22,6 +23,7 @@ pub mod check;
 pub mod code;
 pub mod diagnostic;
 pub mod explain;
+pub mod files;
 pub mod flat;
 pub mod flow;
 pub mod format;
@@ -39,4 +41,4 @@ pub mod syntax;
 
 pub use code::{Instr, Phase, Plan, Program};
 pub use diagnostic::apply_edits;
-pub use program::{Checked, EndorsementInfo, check, check_with};
+pub use program::{Checked, EndorsementInfo, check, check_source, check_with};

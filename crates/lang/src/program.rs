@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mingle_model::Name;
 
 use crate::code::{self, Plan, Program};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, allowed, m0204};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, allowed, m0204, m0701};
 use crate::flow::Rules;
 use crate::split::Mutation;
 use crate::syntax::{self, Source, Span, ast};
@@ -18,7 +18,8 @@ pub struct Checked {
     pub source: Source,
     /// The tree.
     pub syntax: ast::Program,
-    /// The checked and split program; none if there are errors.
+    /// The checked and split program; none if there are errors. Its places are those of its own
+    /// text, which differs from `source` if the program has several files.
     pub program: Option<Program>,
     /// The mistakes, in source order.
     pub diagnostics: Vec<Diagnostic>,
@@ -54,7 +55,8 @@ pub struct EndorsementInfo {
     pub reason: Name,
 }
 
-/// Reads and checks a program.
+/// Reads and checks a program of one text. It has no folder, and so its imports are refused: see
+/// [`crate::files::load`] and [`check_source`] for programs of several files.
 ///
 /// # Examples
 ///
@@ -67,26 +69,37 @@ pub fn check(text: impl Into<String>) -> Checked {
     check_with(text, Rules::default(), Mutation::None)
 }
 
+/// Checks a program whose files [`crate::files::load`] has read.
+pub fn check_source(source: Source) -> Checked {
+    checked_with(source, Rules::default(), Mutation::None)
+}
+
 /// Like [`check`], with parts of the compiler broken: tests use it to see that such a fault is
 /// found.
 #[doc(hidden)]
 pub fn check_with(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
-    let mut checked = check_once(text, rules, mutation);
+    checked_with(syntax::lex(text), rules, mutation)
+}
+
+fn checked_with(source: Source, rules: Rules, mutation: Mutation) -> Checked {
+    let mut checked = check_once(source, rules, mutation);
     let errors = checked.error_count();
-    let count = |text: String| check_once(text, rules, Mutation::None).error_count();
+    let count = |source: Source| check_once(source, rules, Mutation::None).error_count();
     advice::keep_what_helps(&checked.source, &mut checked.diagnostics, errors, count);
     checked
 }
 
 /// Checks a program without trying the advice.
-pub(crate) fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
-    let source = syntax::lex(text);
-    let (tree, found) = syntax::parse(&source);
+pub(crate) fn check_once(source: Source, rules: Rules, mutation: Mutation) -> Checked {
+    let (mut tree, found) = syntax::parse(&source);
     let mut diagnostics = Diagnostics::default();
     for diagnostic in found {
         diagnostics.push_distinct(diagnostic);
     }
     let is_broken = diagnostics.has_errors();
+    for diagnostic in m0701::refusals(&source, &mut tree) {
+        diagnostics.push_distinct(diagnostic);
+    }
     let (program, outcomes) = names_and_types::check(&tree, &mut diagnostics);
     let mut endorsements = Vec::new();
     let mut plans = Vec::new();
@@ -106,11 +119,15 @@ pub(crate) fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutati
         }
     }
     endorsements.sort_by_key(|endorsement: &EndorsementInfo| endorsement.span);
-    let program = (!diagnostics.has_errors()).then(|| Program {
-        text: source.text.as_str().into(),
-        checked: Arc::new(program),
-        plans,
-    });
+    let program = if diagnostics.has_errors() {
+        None
+    } else if source.files.is_empty() {
+        let text = source.text.as_str().into();
+        Some(Program { text, checked: Arc::new(program), plans })
+    } else {
+        // The program that runs is the one whose text is stored and sent, places included.
+        check_once(syntax::lex(source.joined_text()), rules, mutation).program
+    };
     let omitted = diagnostics.omitted;
     let diagnostics = allowed::apply(&tree, diagnostics.into_sorted(), omitted == 0);
     Checked { source, syntax: tree, program, diagnostics, omitted, endorsements }

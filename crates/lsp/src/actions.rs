@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gen_lsp_types::{CodeAction, CodeActionKind, CodeActionParams, TextEdit, WorkspaceEdit};
+use gen_lsp_types::{CodeAction, CodeActionKind, CodeActionParams, TextEdit, Uri, WorkspaceEdit};
 use mingle_lang::diagnostic as lang;
 use serde_json::{Value, json};
 
@@ -21,11 +21,13 @@ pub(crate) fn actions(document: &mut Document, params: &CodeActionParams, explai
     if !wants_fixes {
         return json!([]);
     }
-    let bytes = document.byte(params.range.start)..=document.byte(params.range.end);
+    let offset = document.offset();
+    let bytes =
+        offset + document.byte(params.range.start)..=offset + document.byte(params.range.end);
     let source = &document.checked().source;
     let touches = |found: &&lang::Diagnostic| {
         let span = source.bytes(found.span);
-        span.start <= *bytes.end() && *bytes.start() <= span.end
+        document.is_own(found.span) && span.start <= *bytes.end() && *bytes.start() <= span.end
     };
     let mut found: Vec<lang::Diagnostic> =
         document.checked().diagnostics.iter().filter(touches).cloned().collect();
@@ -33,8 +35,7 @@ pub(crate) fn actions(document: &mut Document, params: &CodeActionParams, explai
     let mut actions = Vec::new();
     for found in &found {
         let shown = diagnostic(document, found, explains);
-        let mut add = |title: String, edits: Vec<TextEdit>| {
-            let changes = HashMap::from([(document.uri.clone(), edits)]);
+        let mut add = |title: String, changes: HashMap<Uri, Vec<TextEdit>>| {
             actions.push(CodeAction {
                 title,
                 kind: Some(CodeActionKind::QuickFix),
@@ -44,11 +45,13 @@ pub(crate) fn actions(document: &mut Document, params: &CodeActionParams, explai
             });
         };
         for help in found.help.iter().filter(|help| !help.edits.is_empty()) {
-            let edits = help.edits.iter().map(|edit| document.edit(edit)).collect();
-            add(help.message.clone(), edits);
+            add(help.message.clone(), document.changes(&help.edits));
         }
         if let Some(edit) = allowed(document, found) {
-            add(format!("Allow {} here, with a reason", found.code), vec![edit]);
+            add(
+                format!("Allow {} here, with a reason", found.code),
+                HashMap::from([(document.uri.clone(), vec![edit])]),
+            );
         }
     }
     json!(actions)

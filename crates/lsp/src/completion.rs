@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use gen_lsp_types::{CompletionItem, CompletionItemKind, CompletionResponse, Position};
 use mingle_lang::names::{Kind, Names, visible};
 use mingle_lang::syntax::token::{Keyword, Punct};
-use mingle_lang::syntax::{Source, TokenKind, ast, lex, parse};
+use mingle_lang::syntax::{Source, TokenKind, ast, parse};
 use serde_json::{Value, json};
 
 use crate::document::Document;
@@ -17,8 +17,8 @@ use crate::document::Document;
 /// The placeholder name at the cursor; no real program uses it.
 const PLACE: &str = "completed_here__";
 
-const ITEMS: [&str; 7] =
-    ["level", "store", "object", "struct", "fn", "transaction", "isolated transaction"];
+const ITEMS: [&str; 8] =
+    ["import", "level", "store", "object", "struct", "fn", "transaction", "isolated transaction"];
 
 const TYPES: [&str; 15] = [
     "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
@@ -74,10 +74,13 @@ pub(crate) fn complete(document: &Document, position: Position) -> Value {
         - text[..at].chars().rev().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
     let end =
         at + text[at..].chars().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
-    if is_inside_text(&document.checked().source, at) {
+    let offset = document.offset();
+    if is_inside_text(&document.checked().source, at + offset) {
         return json!(CompletionResponse::CompletionItemList(Vec::new()));
     }
-    let source = lex(format!("{}{PLACE}{}", &text[..start], &text[end..]));
+    let text = format!("{}{PLACE}{}", &text[..start], &text[end..]);
+    let source = document.checked().source.with_text(document.own(), text);
+    let start = start + offset;
     let token = source.tokens.partition_point(|token| (token.start as usize) < start) as u32;
     if source.tokens.get(token as usize).is_none_or(|token| token.start as usize != start) {
         return json!(CompletionResponse::CompletionItemList(Vec::new()));

@@ -23,8 +23,7 @@ pub(crate) fn publish(document: &Document, explains: bool) -> Value {
         });
     }
     let version = document.checked();
-    let all = version.diagnostics.iter().map(|found| diagnostic(document, found, explains));
-    let mut diagnostics: Vec<Diagnostic> = all.collect();
+    let mut diagnostics = of_file(document, document.own(), explains);
     if version.omitted > 0 {
         diagnostics.push(Diagnostic {
             range: Range { start: Position::default(), end: Position::default() },
@@ -39,6 +38,13 @@ pub(crate) fn publish(document: &Document, explains: bool) -> Value {
         diagnostics,
         version: Some(document.version),
     })
+}
+
+/// Returns the diagnostics of one file of a document's program.
+pub(crate) fn of_file(document: &Document, file: usize, explains: bool) -> Vec<Diagnostic> {
+    let found = document.checked().diagnostics.iter();
+    let here = found.filter(|found| !document.has_parts() || document.file(found.span) == file);
+    here.map(|found| diagnostic(document, found, explains)).collect()
 }
 
 /// Converts a diagnostic. The labels of its path become related information, in their order; the

@@ -12,13 +12,15 @@ use crate::document::Document;
 
 /// Returns the hints within a range.
 pub(crate) fn hints(document: &Document, range: Range) -> Value {
-    let bytes = document.byte(range.start)..=document.byte(range.end);
+    let offset = document.offset();
+    let bytes = offset + document.byte(range.start)..=offset + document.byte(range.end);
     let version = document.checked();
     let mut hints = Vec::new();
     for item in &version.syntax.items {
         let found = version.source.bytes(item.span);
         let is_seen = found.start <= *bytes.end() && *bytes.start() <= found.end;
-        if !is_seen || !matches!(item.kind, ItemKind::Transaction(_)) {
+        if !is_seen || !document.is_own(item.span) || !matches!(item.kind, ItemKind::Transaction(_))
+        {
             continue;
         }
         let steps = insight::steps(document.names(), item.span.start).unwrap_or_default();
@@ -37,7 +39,7 @@ fn hint(document: &Document, step: &Step, end: usize) -> InlayHint {
     let label = format!("@ {}", stores.collect::<Vec<_>>().join(" → "));
     let lines = step.visits.iter().map(phase);
     InlayHint {
-        position: document.position(end),
+        position: document.position(end - document.offset()),
         label: label.into(),
         kind: None::<InlayHintKind>,
         text_edits: None,

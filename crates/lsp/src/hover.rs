@@ -66,10 +66,9 @@ fn depends(
     for origin in origins {
         writeln!(text, "Depends on {}:", origin.source).expect("a string takes it");
         for label in origin.path {
-            let line = document.range(label.span).start.line + 1;
+            let line = document.line(label.span);
             let words = self::line(document.checked().source.span_text(label.span));
-            writeln!(text, "- line {line}, `{words}`: {}", label.message)
-                .expect("a string takes it");
+            writeln!(text, "- {line}, `{words}`: {}", label.message).expect("a string takes it");
         }
     }
     Some(text)

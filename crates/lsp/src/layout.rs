@@ -2,18 +2,21 @@
 
 use gen_lsp_types::{Range, TextEdit};
 use mingle_lang::format::format;
+use mingle_lang::syntax::{lex, parse};
 use serde_json::{Value, json};
 
 use crate::document::Document;
 
 /// Returns the change that formats a document; none while parts of it cannot be read.
 pub(crate) fn layout(document: &Document) -> Value {
-    let version = document.checked();
-    if version.is_broken {
+    let old = document.text();
+    // The layout of a file does not depend on the other files of its program.
+    let source = lex(old);
+    let (tree, mistakes) = parse(&source);
+    if !mistakes.is_empty() {
         return Value::Null;
     }
-    let new = format(&version.source, &version.syntax);
-    let old = document.text();
+    let new = format(&source, &tree);
     if new == old {
         return json!([]);
     }

@@ -14,7 +14,9 @@ pub(crate) fn declared(document: &Document, position: Position) -> Option<&Decla
 
 /// Returns the place of the declaration of the name at a place.
 pub(crate) fn definition(document: &Document, position: Position) -> Value {
-    json!(declared(document, position).map(|found| document.location(found.span)))
+    let imported = || document.import_at(document.token(position)?);
+    let declared = declared(document, position).map(|found| document.location(found.span));
+    json!(declared.or_else(imported))
 }
 
 /// Returns the places where the name is used.

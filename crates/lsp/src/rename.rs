@@ -4,11 +4,8 @@
 //! guessed: the renamed program is checked, and must have the same diagnostics at the same tokens
 //! and the same declaration behind every name.
 
-use std::collections::HashMap;
-
 use gen_lsp_types::{Position, PrepareRenamePlaceholder, WorkspaceEdit};
-use mingle_lang::apply_edits;
-use mingle_lang::diagnostic::{Diagnostic, Edit};
+use mingle_lang::diagnostic::{Diagnostic, Edit, edited_source};
 use mingle_lang::names::{Declaration, Names};
 use mingle_lang::syntax::{Span, TokenKind, lex};
 use serde_json::json;
@@ -40,8 +37,7 @@ pub(crate) fn rename(document: &mut Document, position: Position, new: &str) -> 
     if new != &*found.name {
         must_mean_the_same(document, &found, &edits, new)?;
     }
-    let edits = edits.iter().map(|edit| document.edit(edit)).collect();
-    let changes = HashMap::from([(document.uri.clone(), edits)]);
+    let changes = document.changes(&edits);
     Ok(json!(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }))
 }
 
@@ -89,9 +85,9 @@ fn must_be_understood(document: &Document, found: &Declaration) -> Result<(), Fa
             && names.builtin_at(*token).is_none()
     });
     let Some(token) = unknown.min() else { return Ok(()) };
-    let line = |span| document.range(span).start.line + 1;
+    let line = |span| document.line(span);
     Err(refused(format!(
-        "`{}` stands in line {} too, and it is not known what it means there until the program's mistakes are mended: line {}, {}",
+        "`{}` stands in {} too, and it is not known what it means there until the program's mistakes are mended: {}, {}",
         found.name,
         line(Span::token(token)),
         line(mistake.span),
@@ -105,8 +101,8 @@ fn must_mean_the_same(
     edits: &[Edit],
     new: &str,
 ) -> Result<(), Failure> {
-    let text = apply_edits(&document.checked().source, edits);
-    let renamed = document.program.check(text);
+    let renamed = edited_source(&document.checked().source, edits);
+    let renamed = document.program.check_source(renamed);
     let old = &document.checked().diagnostics;
     let is_known = |other: &&Diagnostic| {
         !old.iter().any(|known| (known.span, known.code) == (other.span, other.code))

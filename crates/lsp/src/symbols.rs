@@ -9,7 +9,7 @@ use crate::document::Document;
 
 /// Returns the items of a document, with their fields and operations.
 pub(crate) fn symbols(document: &Document) -> Value {
-    let items = document.checked().syntax.items.iter();
+    let items = document.checked().syntax.items.iter().filter(|item| document.is_own(item.span));
     json!(items.filter_map(|item| symbol(document, item)).collect::<Vec<_>>())
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use mingle_lang::diagnostic::{Diagnostic, Severity, render_human};
+use mingle_lang::files::{Sources, Unreadable, load};
 use mingle_lang::syntax::Source;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote_spanned;
@@ -33,6 +34,7 @@ impl Named {
 
     pub(crate) fn expand(&self) -> TokenStream {
         let whole = self.whole_path();
+        let mut disk = Disk { folder: folder(), read: Vec::new() };
         let text = match read(&whole) {
             Ok(text) => text,
             Err(reason) => {
@@ -40,9 +42,9 @@ impl Named {
                 return error(self.span, self.span, &message);
             }
         };
-        let mut items = self.expand_text(text);
-        // This makes the compiler depend on the file, so it compiles again after a change.
-        if let Some(whole) = whole.to_str() {
+        let mut items = self.expand_source(load(&self.path, text, &mut disk));
+        // This makes the compiler depend on the files, so it compiles again after a change.
+        for whole in std::iter::once(&whole).chain(&disk.read).filter_map(|file| file.to_str()) {
             items.extend(quote_spanned! { self.span=>
                 const _: &[u8] = ::core::include_bytes!(#whole);
             });
@@ -50,8 +52,8 @@ impl Named {
         items
     }
 
-    fn expand_text(&self, text: String) -> TokenStream {
-        let checked = mingle_lang::check(text);
+    fn expand_source(&self, source: Source) -> TokenStream {
+        let checked = mingle_lang::check_source(source);
         let mistakes = checked.diagnostics.iter().enumerate().map(|(index, found)| {
             let message = self.message(&checked.source, found);
             match found.severity() {
@@ -75,8 +77,37 @@ impl Named {
 
     /// Paths are relative to the folder of the crate that is compiled.
     fn whole_path(&self) -> PathBuf {
-        let folder = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
-        Path::new(&folder).join(&self.path)
+        folder().join(&self.path)
+    }
+}
+
+/// Returns the folder of the crate that is compiled.
+fn folder() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default().into()
+}
+
+/// The files that a program imports.
+struct Disk {
+    folder: PathBuf,
+    /// The files that were read.
+    read: Vec<PathBuf>,
+}
+
+impl Sources for Disk {
+    fn read(&mut self, path: &str) -> Result<String, Unreadable> {
+        let whole = self.folder.join(path);
+        let is_file = std::fs::metadata(&whole).map_or(true, |found| found.is_file());
+        if !is_file {
+            return Err(Unreadable("it is not a regular file".into()));
+        }
+        let text = read(&whole).map_err(Unreadable)?;
+        self.read.push(whole);
+        Ok(text)
+    }
+
+    fn identity(&mut self, path: &str) -> String {
+        let whole = self.folder.join(path);
+        std::fs::canonicalize(&whole).unwrap_or(whole).to_string_lossy().into_owned()
     }
 }
 

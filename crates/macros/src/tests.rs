@@ -19,6 +19,23 @@ fn the_macro_expands_to_what_the_command_writes() {
 }
 
 #[test]
+fn a_program_of_several_files_depends_on_each() {
+    const TWO: &str = "../../examples/lending/lending.mingle";
+    let expanded = rust::text(expand(quote!(#TWO)));
+    assert_eq!(expanded.matches("include_bytes!(").count(), 2, "{expanded}");
+    assert!(expanded.contains("fn lend(") && expanded.contains("fn acquire("), "{expanded}");
+    assert!(!expanded.contains("compile_error"), "{expanded}");
+    let inline = rust::text(expand(quote! { import "books.mingle"; store a: causal; }));
+    assert!(inline.contains("compile_error") && inline.contains("without files"), "{inline}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("root.mingle");
+    std::fs::write(&root, "import \"gone.mingle\";\n").expect("it is written");
+    let root = root.to_str().expect("it is UTF-8");
+    let missing = rust::text(expand(quote!(#root)));
+    assert!(missing.contains("there is no such file"), "{missing}");
+}
+
+#[test]
 fn every_example_is_the_same_program_inline() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut count = 0;

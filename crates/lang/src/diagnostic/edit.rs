@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::Edit;
-use crate::syntax::Source;
+use crate::syntax::files::Part;
+use crate::syntax::{self, Source};
 
 /// Returns the text with the edits applied.
 ///
@@ -30,6 +31,39 @@ pub fn apply_edits(source: &Source, edits: &[Edit]) -> String {
     }
     result.push_str(&source.text[at..]);
     result
+}
+
+/// Returns the texts of a program's files with the edits applied, in the order of
+/// [`Source::files`].
+fn edited(source: &Source, edits: &[Edit]) -> Vec<String> {
+    let edits = in_order(source, edits);
+    let mut edits = edits.iter().peekable();
+    let of_file = |file: usize| {
+        let bytes = source.file_bytes(file);
+        let (mut text, mut at) = (String::with_capacity(bytes.len()), bytes.start);
+        while let Some((edit, new)) = edits.next_if(|(edit, _)| edit.start <= bytes.end) {
+            text.push_str(source.text.get(at..edit.start).unwrap_or_default());
+            text.push_str(new);
+            at = edit.end;
+        }
+        text.push_str(source.text.get(at..bytes.end).unwrap_or_default());
+        text
+    };
+    (0..source.files.len()).map(of_file).collect()
+}
+
+/// Returns the program with edits applied, each to its file.
+pub fn edited_source(source: &Source, edits: &[Edit]) -> Source {
+    if source.files.is_empty() {
+        return syntax::lex(apply_edits(source, edits));
+    }
+    let texts = edited(source, edits);
+    let parts = source.files.iter().zip(texts).map(|(file, text)| Part {
+        name: file.name.clone(),
+        text,
+        imports: file.results(),
+    });
+    Source::of_files(parts.collect())
 }
 
 /// Returns the edits as bytes and new text, from first to last, without overlap.

@@ -8,7 +8,7 @@ use super::Diagnostic;
 use crate::EndorsementInfo;
 use crate::syntax::{Places, Position, Source, Span, TextPlaces};
 
-/// Returns one file's diagnostics and endorsements: `{"diagnostics": […], "endorsements": […]}`.
+/// Returns one program's diagnostics and endorsements: `{"diagnostics": […], "endorsements": […]}`.
 pub fn to_json(
     source: &Source,
     file: &str,
@@ -39,7 +39,7 @@ pub fn endorsements_to_json(
         .map(|endorsement| {
             let (start, _) = places.place(endorsement.span);
             json!({
-                "file": file,
+                "file": places.file(endorsement.span, file),
                 "start": position(start),
                 "level": &*endorsement.level,
                 "reason": &*endorsement.reason,
@@ -63,7 +63,7 @@ fn diagnostic(places: &TextPlaces<'_>, file: &str, found: &Diagnostic) -> Value 
         "code": found.code.text(),
         "severity": found.severity().name(),
         "title": found.title,
-        "file": file,
+        "file": places.file(found.span, file),
         "start": position(start),
         "end": position(end),
         "labels": labels.collect::<Vec<_>>(),
@@ -74,6 +74,7 @@ fn diagnostic(places: &TextPlaces<'_>, file: &str, found: &Diagnostic) -> Value 
 
 fn with_place(places: &TextPlaces<'_>, file: &str, span: Span, (key, text): (&str, &str)) -> Value {
     let (start, end) = places.place(span);
+    let file = places.file(span, file);
     json!({ "file": file, "start": position(start), "end": position(end), key: text })
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Syntax {
     Foreign { foreign: Foreign, edits: Vec<Edit> },
     /// Syntax reserved for a later version.
     Reserved { what: &'static str },
+    /// An import that does not stand at the head of its file.
+    LateImport,
     /// A reserved word as a name.
     ReservedWord { word: String, expected: String },
     /// A chain of comparisons.
@@ -80,6 +82,7 @@ pub(crate) fn render(syntax: Syntax, span: Span) -> Diagnostic {
         }
         Syntax::Foreign { foreign, edits } => foreign::render(&foreign, span, edits),
         Syntax::Reserved { what } => new(format!("{what} is reserved for a later version of the language"), "not in this version"),
+        Syntax::LateImport => new("an import stands after an item".into(), "imports stand at the head of a file"),
         Syntax::ReservedWord { word, expected } => {
             new(format!("expected {expected}, found the reserved word `{word}`"), "this word cannot be a name")
         }

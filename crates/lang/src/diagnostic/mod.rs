@@ -16,7 +16,7 @@ use std::fmt;
 use crate::syntax::Span;
 
 pub use allowed::allowing;
-pub use edit::apply_edits;
+pub use edit::{apply_edits, edited_source};
 pub use json::{diagnostics_to_json, endorsements_to_json, to_json};
 pub use render::{render_human, render_short};
 
@@ -86,6 +86,7 @@ codes! {
     m0605 M0605 Error "a write that could leave the bounds of a counter",
     m0606 M0606 Error "a policy, or a `take` that runs ahead, in an `isolated` transaction",
     m0607 M0607 Error "a `take` or `give` where it cannot stand",
+    m0701 M0701 Error "a file that cannot be imported",
     w0403 W0403 Warning "endorsement without effect",
     w0501 W0501 Warning "unused variable, parameter, object or store",
     w0502 W0502 Warning "two writes without an atomic commit",

@@ -59,6 +59,7 @@ pub fn render_short(source: &Source, file: &str, diagnostics: &[Diagnostic]) -> 
         let (line, column) = (start.line, start.column);
         let (severity, code) = (diagnostic.severity().name(), diagnostic.code);
         let title = one_line(&diagnostic.title);
+        let file = places.file(diagnostic.span, file);
         writeln!(text, "{file}:{line}:{column}: {severity}[{code}]: {title}")
             .expect("writing to a string does not fail");
     }
@@ -120,7 +121,7 @@ impl<'a> View<'a> {
             marks.push((bytes, AnnotationKind::Primary, ""));
         }
         marks.sort_by_key(|(bytes, ..)| (bytes.start, bytes.end));
-        let mut clusters = clusters(marks, |mark| &mark.0);
+        let mut clusters = self.clusters(marks, |mark| &mark.0);
         clusters.sort_by_key(|marks| !marks.iter().any(|mark| mark.1 == AnnotationKind::Primary));
         clusters.into_iter().flat_map(|marks| self.snippet(&marks)).collect()
     }
@@ -135,12 +136,14 @@ impl<'a> View<'a> {
         let snippet =
             Snippet::source(self.excerpt(&window)).line_start(first_line).annotations(annotations);
         if !is_cut {
-            return vec![snippet.path(self.file).into()];
+            return vec![snippet.path(self.file_at(window.start)).into()];
         }
         // The renderer would count columns from the cut.
         let primary = marks.iter().find(|mark| mark.1 == AnnotationKind::Primary).or(marks.first());
         let at = self.places.position(primary.map_or(0, |mark| mark.0.start));
-        let origin = Origin::path(self.file).line(at.line as usize).char_column(at.column as usize);
+        let origin = Origin::path(self.file_at(window.start))
+            .line(at.line as usize)
+            .char_column(at.column as usize);
         vec![origin.into(), snippet.into()]
     }
 
@@ -150,7 +153,7 @@ impl<'a> View<'a> {
         if size > PATCH_MAX {
             return Vec::new();
         }
-        clusters(edits, |edit| &edit.0)
+        self.clusters(edits, |edit| &edit.0)
             .into_iter()
             .map(|edits| {
                 let (window, _) = self.window(edits.iter().map(|edit| &edit.0));
@@ -158,8 +161,10 @@ impl<'a> View<'a> {
                     Patch::new(bytes.start - window.start..bytes.end - window.start, *text)
                 });
                 let first_line = self.places.position(window.start).line as usize;
-                Snippet::source(self.excerpt(&window))
-                    .line_start(first_line)
+                let snippet = Snippet::source(self.excerpt(&window)).line_start(first_line);
+                // With one file it is clear which one is meant.
+                let file = self.source.file_name(window.start);
+                file.map_or_else(|| snippet.clone(), |file| snippet.clone().path(file))
                     .patches(patches)
                     .into()
             })
@@ -206,25 +211,31 @@ impl<'a> View<'a> {
         Cow::Owned(lines)
     }
 
+    /// Splits items, sorted by place, at wide gaps and between files.
+    fn clusters<T>(&self, sorted: Vec<T>, bytes: impl Fn(&T) -> &Range<usize>) -> Vec<Vec<T>> {
+        let mut clusters: Vec<Vec<T>> = Vec::new();
+        let (mut end, mut file) = (0, 0);
+        for item in sorted {
+            let (from, to) = (bytes(&item).start, bytes(&item).end);
+            let (before, here) = (file, self.source.file_at(from));
+            match clusters.last_mut() {
+                Some(last) if from <= end + GAP_MAX && here == before => last.push(item),
+                _ => clusters.push(vec![item]),
+            }
+            (end, file) = (end.max(to), here);
+        }
+        clusters
+    }
+
+    /// Returns the name of the file that contains a byte.
+    fn file_at(&self, byte: usize) -> &'a str {
+        self.source.file_name(byte).unwrap_or(self.file)
+    }
+
     /// Returns the byte, or the nearest character boundary before it.
     fn boundary(&self, byte: usize) -> usize {
         self.source.text.floor_char_boundary(byte)
     }
-}
-
-/// Splits items, sorted by place, at wide gaps.
-fn clusters<T>(sorted: Vec<T>, bytes: impl Fn(&T) -> &Range<usize>) -> Vec<Vec<T>> {
-    let mut clusters: Vec<Vec<T>> = Vec::new();
-    let mut end = 0;
-    for item in sorted {
-        let (from, to) = (bytes(&item).start, bytes(&item).end);
-        match clusters.last_mut() {
-            Some(last) if from <= end + GAP_MAX => last.push(item),
-            _ => clusters.push(vec![item]),
-        }
-        end = end.max(to);
-    }
-    clusters
 }
 
 #[cfg(test)]

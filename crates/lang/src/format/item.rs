@@ -11,9 +11,18 @@ use crate::syntax::ast::{
 impl Formatter<'_> {
     pub(super) fn program(&mut self, program: &Program) -> Vec<Doc> {
         let mut docs = Vec::new();
+        for import in &program.imports {
+            let start = if docs.is_empty() { LineStart::First } else { LineStart::AsWritten };
+            docs.extend(self.line(import.span.start, start));
+            docs.extend([Doc::text("import"), Doc::Space]);
+            docs.extend(self.comments(import.path.start));
+            docs.extend([self.token(import.path.start), Doc::text(";")]);
+        }
+        let has_imports = !docs.is_empty();
         let mut previous: Option<&Item> = None;
         for item in &program.items {
             let start = match previous {
+                None if has_imports => LineStart::Blank,
                 None => LineStart::First,
                 Some(previous) if is_one_line(previous) && is_short(item) => LineStart::AsWritten,
                 Some(_) => LineStart::Blank,
@@ -24,7 +33,8 @@ impl Formatter<'_> {
             previous = Some(item);
         }
         let end = self.source.tokens.len() as u32 - 1;
-        let start = previous.map_or(LineStart::First, |_| LineStart::Blank);
+        let is_empty = previous.is_none() && !has_imports;
+        let start = if is_empty { LineStart::First } else { LineStart::Blank };
         docs.extend(self.last_comments(end, start));
         docs
     }

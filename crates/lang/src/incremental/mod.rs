@@ -20,7 +20,7 @@ use mingle_model::Name;
 
 use crate::check as names_and_types;
 use crate::check::{Outcome, Used};
-use crate::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Severity, allowed};
+use crate::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Severity, allowed, m0701};
 use crate::flow::Rules;
 use crate::program::{check_once, flow_of};
 use crate::split::Mutation;
@@ -69,16 +69,21 @@ impl Incremental {
     ///
     /// When the text is longer than 4 GiB.
     pub fn check(&mut self, text: impl Into<String>) -> Version {
-        let source = syntax::lex(text);
-        let (mut syntax, parsed) = syntax::parse(&source);
+        self.check_source(syntax::lex(text))
+    }
+
+    /// Checks the next version of a program whose files [`crate::files::load`] has read.
+    pub fn check_source(&mut self, source: Source) -> Version {
+        let (mut syntax, mut parsed) = syntax::parse(&source);
         let is_broken = parsed.iter().any(|found| found.severity() == Severity::Error);
+        parsed.extend(m0701::refusals(&source, &mut syntax));
         self.closures.update(&source, &syntax, is_broken);
         self.memos.next_version(syntax.items.len());
         let diagnostics = self.diagnostics(&mut syntax, is_broken, &parsed);
         if diagnostics.found().len() >= DIAGNOSTICS_MAX {
             // Errors beyond the limit are not searched for, so the result depends on the whole
             // program.
-            let checked = check_once(source.text, Rules::default(), Mutation::None);
+            let checked = check_once(source, Rules::default(), Mutation::None);
             let (source, syntax) = (checked.source, checked.syntax);
             let (diagnostics, omitted) = (checked.diagnostics, checked.omitted);
             return Version { source, syntax, is_broken, diagnostics, omitted };
@@ -96,8 +101,8 @@ impl Incremental {
             errors.count() + omitted
         };
         let before = errors(&version.diagnostics, version.omitted);
-        advice::keep_what_helps(&version.source, diagnostics, before, |text| {
-            let tried = self.check(text);
+        advice::keep_what_helps(&version.source, diagnostics, before, |source| {
+            let tried = self.check_source(source);
             errors(&tried.diagnostics, tried.omitted)
         });
     }

@@ -1,6 +1,7 @@
 //! The syntax tree, as the program is written.
 
 mod bounds;
+mod import;
 mod operator;
 
 use mingle_model::Name;
@@ -8,11 +9,14 @@ use mingle_model::Name;
 use super::token::Span;
 
 pub use bounds::Bounds;
+pub use import::Import;
 pub use operator::BinaryOp;
 
 /// A whole program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
+    /// Its imports, in order.
+    pub imports: Vec<Import>,
     /// Its items, in order.
     pub items: Vec<Item>,
     /// True if a declaration, or a part of one that other parts may name, could not be read.

@@ -35,7 +35,7 @@ pub fn lex(text: impl Into<String>) -> Source {
     };
     lexer.run();
     let (tokens, trivia) = (lexer.tokens, lexer.trivia);
-    Source { text, tokens, trivia }
+    Source { text, tokens, trivia, files: Vec::new() }
 }
 
 struct Lexer<'a> {

@@ -5,11 +5,13 @@
 //! place (see [`Places`]).
 
 pub mod ast;
+pub(crate) mod files;
 pub mod lexer;
 mod lookalike;
 pub mod parser;
 pub mod token;
 
+pub use files::{File, Refused};
 pub use lexer::lex;
 pub use parser::parse;
 pub use token::{

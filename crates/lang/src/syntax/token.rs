@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::files::File;
+
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
@@ -162,6 +164,8 @@ pub struct Source {
     pub tokens: Vec<Token>,
     /// The comments, in order.
     pub trivia: Vec<Trivia>,
+    /// The files of a program that imports; empty if the program is one text.
+    pub files: Vec<File>,
 }
 
 impl Source {
@@ -225,6 +229,8 @@ pub trait Places {
 pub struct TextPlaces<'a> {
     source: &'a Source,
     line_starts: Vec<u32>,
+    /// The index of the first line of each file.
+    first_lines: Vec<u32>,
     /// The number of characters that start before each [`BLOCK`] of the text: lines may be as long
     /// as the text, and counting them from their start for every place would be quadratic.
     characters_before: Vec<u32>,
@@ -252,10 +258,18 @@ impl<'a> TextPlaces<'a> {
         #[cfg(test)]
         MADE.set(MADE.get() + 1);
         let bytes = source.text.as_bytes();
-        // A byte order mark does not count as a character of the first line.
-        let first = if source.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        let starts = std::iter::once(first).chain(line_starts(bytes));
-        let line_starts = starts.map(|start| start as u32).collect();
+        let starts = std::iter::once(0).chain(line_starts(bytes));
+        let mut line_starts: Vec<u32> = starts.map(|start| start as u32).collect();
+        // A byte order mark does not count as a character of its file's first line.
+        let mut first_lines = Vec::new();
+        for file in 0..source.files.len().max(1) {
+            let start = source.file_bytes(file).start;
+            let line = line_starts.partition_point(|line| (*line as usize) < start);
+            first_lines.push(line as u32);
+            if source.text[start..].starts_with('\u{feff}') {
+                line_starts[line] += '\u{feff}'.len_utf8() as u32;
+            }
+        }
         let mut before = 0;
         let characters_before = bytes
             .chunks(BLOCK)
@@ -265,7 +279,7 @@ impl<'a> TextPlaces<'a> {
                 so_far
             })
             .collect();
-        Self { source, line_starts, characters_before }
+        Self { source, line_starts, first_lines, characters_before }
     }
 
     /// Returns the source.
@@ -273,13 +287,19 @@ impl<'a> TextPlaces<'a> {
         self.source
     }
 
-    /// Returns the line and column of a byte; a byte beyond the end counts as the end.
+    /// Returns the name of the file of a span; `root` if the program is one text.
+    pub fn file<'b>(&'b self, span: Span, root: &'b str) -> &'b str {
+        self.source.file_name(self.source.bytes(span).start).unwrap_or(root)
+    }
+
+    /// Returns the line and column of a byte in its file; a byte beyond the end counts as the end.
     pub fn position(&self, byte: usize) -> Position {
         let byte = byte.min(self.source.text.len());
         let line = self.line(byte);
         let start = self.line_starts[line] as usize;
         let column = self.characters_up_to(byte).saturating_sub(self.characters_up_to(start));
-        Position { line: line as u32 + 1, column: column + 1 }
+        let first = self.first_lines.get(self.source.file_at(byte)).copied().unwrap_or(0);
+        Position { line: (line as u32).saturating_sub(first) + 1, column: column + 1 }
     }
 
     /// Returns the bytes of the line that contains a byte, its end included.

@@ -23,6 +23,7 @@ const EXAMPLES: [&str; 10] = [
 
 /// Constructs that the examples do not contain.
 const EVERYTHING: &str = r#"
+import "a.mingle"; import"b.mingle";
 level near between causal and eventual; //// no doc comment
 store ställe: near { query all(n: int) -> list<ref Ort>; command drop(); }
 object Ort in ställe { key let_: string; m: map<int, bytes>; f: float = 1_0.5e-3; ü: int; }

@@ -1,11 +1,12 @@
 //! The life cycle of a connection: messages in, messages out, from `initialize` to `exit`.
 
 mod capabilities;
+mod programs;
 mod requests;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gen_lsp_types::{
     DidCloseTextDocumentParams, DidOpenTextDocumentParams, MessageType, Uri,
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::diagnostics::publish;
 use crate::document::{Change, Document};
+use crate::files::{Disk, import_lines};
 use crate::rpc::{self, ErrorCode, Failure, Incoming};
 use crate::text::Encoding;
 
@@ -61,6 +63,10 @@ pub struct Server {
     encoding: Encoding,
     /// True if the client shows pages that explain codes.
     explains: bool,
+    /// The files that are not open.
+    disk: Disk,
+    /// The addresses of files that are not open and for which the client has diagnostics.
+    foreign: BTreeSet<String>,
 }
 
 impl Default for Server {
@@ -72,11 +78,18 @@ impl Default for Server {
             documents: BTreeMap::new(),
             encoding: Encoding::default(),
             explains: false,
+            disk: Disk::default(),
+            foreign: BTreeSet::new(),
         }
     }
 }
 
 impl Server {
+    /// Creates a server that reads imported files which are not open from a disk.
+    pub fn with_disk(disk: Disk) -> Self {
+        Self { disk, ..Self::default() }
+    }
+
     /// Takes the body of a message. A caller with several messages should pass all of them before
     /// the next [`Self::poll`]: a cancelled request then costs nothing, and after several edits
     /// only the last version is checked.
@@ -181,20 +194,27 @@ impl Server {
                 let key = uri.as_ref().to_owned();
                 let document = Document::new(uri, version, opened.text, self.encoding);
                 self.documents.insert(key, document);
+                self.files_changed();
             }
             "textDocument/didChange" => {
                 let params: Changed = rpc::params(params)?;
                 let document = self.document(&params.text_document.text_document_identifier.uri)?;
                 document.version = params.text_document.version;
+                let before = import_lines(document.text());
                 for change in params.content_changes {
                     document.change(change);
                 }
+                let is_same = before == import_lines(document.text());
+                self.text_changed(is_same);
             }
+            "textDocument/didSave" | "workspace/didChangeWatchedFiles" => self.files_changed(),
             "textDocument/didClose" => {
                 let params: DidCloseTextDocumentParams = rpc::params(params)?;
                 let uri = params.text_document.uri;
                 self.document(&uri)?;
                 self.documents.remove(uri.as_ref());
+                self.forget_others();
+                self.files_changed();
                 let empty = json!({ "uri": uri, "diagnostics": [] });
                 self.outbox.push_back(rpc::notification("textDocument/publishDiagnostics", empty));
             }
@@ -221,10 +241,14 @@ impl Server {
         if self.state != State::Running {
             return None;
         }
-        let document = self.documents.values_mut().find(|document| !document.is_published)?;
-        document.check();
+        let mut documents = self.documents.iter();
+        let (key, _) = documents.find(|(_, document)| !document.is_published)?;
+        let key = key.clone();
+        self.check(&key);
+        let document = self.documents.get_mut(&key)?;
         document.is_published = true;
         let params = publish(document, self.explains);
+        self.publish_others(&key);
         Some(rpc::notification("textDocument/publishDiagnostics", params))
     }
 }

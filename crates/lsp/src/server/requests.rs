@@ -77,9 +77,8 @@ impl Server {
 
     /// Returns a document after checking it.
     fn checked(&mut self, uri: &Uri) -> Result<&mut Document, Failure> {
-        let document = self.document(uri)?;
-        document.check();
-        Ok(document)
+        self.check(uri.as_ref());
+        self.document(uri)
     }
 
     fn at(

@@ -1,3 +1,5 @@
+mod files;
+
 use super::*;
 
 const URI: &str = "file:///a.mingle";

@@ -7,6 +7,7 @@ mod datacenters;
 mod disk;
 mod doctor;
 mod explain;
+mod files;
 mod fmt;
 mod generate;
 mod init;
@@ -90,7 +91,9 @@ pub fn call(address: &str, transaction: &str, headers: &str, body: &str) -> Stri
 pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder for the test");
     for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).expect("the file is written");
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("it is made");
+        std::fs::write(path, text).expect("the file is written");
     }
     folder
 }

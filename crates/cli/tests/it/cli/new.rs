@@ -320,6 +320,41 @@ fn dev_says_what_is_missing() {
     dev.expect("listening on http://");
 }
 
+const ROOT: &str = "import \"parts/item.mingle\";
+transaction add(item: ref Item) -> int { item.count += 1; return item.count; }
+";
+const PART: &str = "store s: linearizable;\nobject Item in s { key sku: string; count: int; }\n";
+
+#[test]
+fn dev_follows_every_file_of_a_program() {
+    let folder = folder(&[("main.mingle", ROOT), ("parts/item.mingle", PART)]);
+    let write = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).expect("it is written");
+    };
+    let args = ["dev", "--listen", "127.0.0.1:0", "--client", "python=client.py"];
+    let mut dev = Background::start(folder.path(), &args);
+    let line = dev.expect("listening on http://");
+    let address = line.trim_start_matches("listening on http://").to_owned();
+    assert!(call(&address, "add").ends_with("{\"result\":1}"));
+    let twice =
+        "transaction twice(item: ref Item) -> int { item.count += 2; return item.count; }\n";
+    write("parts/item.mingle", &format!("{PART}{twice}"));
+    dev.expect("serving main.mingle anew");
+    assert!(call(&address, "twice").ends_with("{\"result\":3}"));
+    let client = fs::read_to_string(folder.path().join("client.py")).expect("it was written");
+    assert!(client.contains("def twice("), "{client}");
+    // An import of a file that comes later.
+    write(
+        "main.mingle",
+        &ROOT.replace("transaction add", "import \"more.mingle\";\ntransaction add"),
+    );
+    dev.expect("\"more.mingle\" cannot be imported: there is no such file");
+    dev.expect("goes on");
+    write("more.mingle", "fn one() -> int { 1 }\n");
+    dev.expect("serving main.mingle anew");
+    assert!(call(&address, "add").ends_with("{\"result\":4}"));
+}
+
 #[test]
 fn check_watches() {
     let folder = folder(&[("a.mingle", ONE)]);

@@ -11,7 +11,19 @@ use crate::diagnostic::m0001::{Foreign, Syntax};
 
 impl Parser<'_> {
     pub(super) fn program(&mut self) -> Program {
-        let mut items = Vec::new();
+        let (mut imports, mut items) = (Vec::new(), Vec::new());
+        loop {
+            self.imports(&mut imports);
+            self.items(&mut items);
+            if !self.next_file() {
+                break;
+            }
+        }
+        Program { imports, items, is_incomplete: self.is_lost, left_out: Vec::new() }
+    }
+
+    /// Reads the items of a file.
+    fn items(&mut self, items: &mut Vec<Item>) {
         while self.kind() != TokenKind::End {
             let mut docs = self.docs();
             let allows = self.allows();
@@ -40,7 +52,6 @@ impl Parser<'_> {
                 }
             }
         }
-        Program { items, is_incomplete: self.is_lost, left_out: Vec::new() }
     }
 
     fn is_word_at(&self, token: u32, word: &str) -> bool {
@@ -60,7 +71,7 @@ impl Parser<'_> {
             "fn" => self.function().map(ItemKind::Function),
             "isolated" | "transaction" => self.transaction().map(ItemKind::Transaction),
             "enum" => Err(self.mistake(Syntax::Reserved { what: "`enum`" })),
-            "import" => Err(self.mistake(Syntax::Reserved { what: "`import`" })),
+            "import" => return self.late_import().map(|()| None),
             _ => return self.foreign_item(),
         };
         item.map(Some)

@@ -11,6 +11,7 @@ mod field;
 mod foreign;
 mod foreign_item;
 mod foreign_value;
+mod import;
 mod index;
 mod item;
 mod odd;
@@ -61,6 +62,7 @@ pub fn parse(source: &Source) -> (Program, Vec<Diagnostic>) {
     let mut parser = Parser {
         source,
         at: 0,
+        end: source.end_of_file(0),
         skipped: odd.skipped,
         torn: odd.torn,
         given_up: Vec::new(),
@@ -96,6 +98,8 @@ type Parse<T> = Result<T, Mistake>;
 struct Parser<'a> {
     source: &'a Source,
     at: u32,
+    /// The end of the file that is read.
+    end: u32,
     /// Runs of tokens that are no part of the program, and the first of them that lies ahead.
     skipped: Vec<Span>,
     next_skipped: usize,
@@ -152,8 +156,7 @@ impl Parser<'_> {
     }
 
     fn kind_at(&self, token: u32) -> TokenKind {
-        let last = self.source.tokens.len() - 1;
-        match self.source.tokens[last.min(token as usize)].kind {
+        match self.source.tokens[self.end.min(token) as usize].kind {
             TokenKind::Bad(BadToken::Lookalike(punct)) => TokenKind::Punct(punct),
             TokenKind::Bad(BadToken::Quotes | BadToken::UnterminatedString | BadToken::Escape) => {
                 TokenKind::String
@@ -176,7 +179,7 @@ impl Parser<'_> {
             }
             at += span.end - span.start;
         }
-        at.min(self.source.tokens.len() as u32 - 1)
+        at.min(self.end)
     }
 
     /// Passes over odd tokens at the current place.
@@ -342,7 +345,7 @@ impl Parser<'_> {
     /// Reports a mistake, and reads no further.
     fn give_up(&mut self, syntax: Syntax, span: Span) -> Mistake {
         self.diagnostics.push(m0001::render(syntax, span));
-        self.at = self.source.tokens.len() as u32 - 1;
+        self.at = self.end;
         self.last_mistake = Some(self.at);
         Mistake
     }

@@ -61,7 +61,7 @@ impl Parser<'_> {
 
     /// True if an opening brace follows on this line.
     pub(super) fn brace_on_line(&self) -> bool {
-        let rest = self.at..self.source.tokens.len() as u32;
+        let rest = self.at..self.end + 1;
         rest.take_while(|at| *at == self.at || !self.is_first_of_line(*at))
             .any(|at| self.kind_at(at) == TokenKind::Punct(Punct::LeftBrace))
     }

@@ -1,8 +1,11 @@
 //! The programs in `examples/`, and the pages that hold programs.
 
 use super::common::{assert_clean, assert_formatted, blocks, errors, shown};
-use mingle_lang::check;
 use mingle_lang::diagnostic::render_human;
+use mingle_lang::files::{Unreadable, load};
+use mingle_lang::format::format;
+use mingle_lang::syntax::{lex, parse};
+use mingle_lang::{check, check_source};
 
 macro_rules! example {
     ($name:literal) => {
@@ -20,6 +23,21 @@ fn examples_have_no_diagnostics_and_are_formatted() {
     assert_clean(example!("cart"));
     assert_clean(example!("bank"));
     assert_clean(example!("shop_feed/shop"));
+}
+
+#[test]
+fn the_example_of_two_files_is_one_program() {
+    let files = [example!("lending/lending"), example!("lending/books")];
+    let mut read = |path: &str| match path {
+        "lending/books.mingle" => Ok(files[1].to_owned()),
+        _ => Err(Unreadable("there is no such file".into())),
+    };
+    let checked = check_source(load("lending/lending.mingle", files[0], &mut read));
+    assert!(checked.diagnostics.is_empty(), "{}", shown(&checked));
+    for text in files {
+        let source = lex(text);
+        assert_eq!(format(&source, &parse(&source).0), text);
+    }
 }
 
 #[test]
