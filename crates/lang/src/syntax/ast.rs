@@ -1,6 +1,7 @@
 //! The syntax tree, as the program is written.
 
 mod bounds;
+mod enumeration;
 mod operator;
 
 use mingle_model::Name;
@@ -8,6 +9,7 @@ use mingle_model::Name;
 use super::token::Span;
 
 pub use bounds::Bounds;
+pub use enumeration::{Enum, EnumValue};
 pub use operator::BinaryOp;
 
 /// A whole program.
@@ -72,6 +74,8 @@ pub enum ItemKind {
     Object(Object),
     /// `struct Name { … }`
     Struct(Struct),
+    /// `enum Name { … }`
+    Enum(Enum),
     /// `fn name(…) -> type { … }`
     Function(Function),
     /// `transaction name(…) { … }`

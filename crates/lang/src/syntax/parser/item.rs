@@ -57,9 +57,9 @@ impl Parser<'_> {
             "store" => self.store().map(ItemKind::Store),
             "object" => self.object().map(ItemKind::Object),
             "struct" => self.struct_item().map(ItemKind::Struct),
+            "enum" => self.enum_item().map(ItemKind::Enum),
             "fn" => self.function().map(ItemKind::Function),
             "isolated" | "transaction" => self.transaction().map(ItemKind::Transaction),
-            "enum" => Err(self.mistake(Syntax::Reserved { what: "`enum`" })),
             "import" => Err(self.mistake(Syntax::Reserved { what: "`import`" })),
             _ => return self.foreign_item(),
         };
@@ -73,13 +73,14 @@ impl Parser<'_> {
             "store" => self.store().map(ItemKind::Store),
             "object" => self.object().map(ItemKind::Object),
             "struct" => self.struct_item().map(ItemKind::Struct),
+            "enum" => self.enum_item().map(ItemKind::Enum),
             "fn" => self.function().map(ItemKind::Function),
             _ => self.transaction().map(ItemKind::Transaction),
         }
     }
 
     pub(super) fn expected_item(&mut self) -> Mistake {
-        self.expected("`level`, `store`, `object`, `struct`, `fn` or `transaction`".into())
+        self.expected("`level`, `store`, `object`, `struct`, `enum`, `fn` or `transaction`".into())
     }
 
     fn level(&mut self) -> Parse<ItemKind> {
