@@ -73,7 +73,7 @@ func text() String {
 
 func enums(client *Client) {
 	ratings := []Literal{"a", LiteralNc17, LiteralNew, LiteralHostile, "A", LiteralNone}
-	check.Equal(LiteralHostile, "\"'\\*/\u2028\u202e\n${x}")
+	check.Equal(string(LiteralHostile), "\"'\\*/\u2028\u202e\n${x}")
 	for _, rating := range ratings {
 		grade := Grade{Rating: rating}
 		check.Equal(check.Must(client.Rate(ctx, grade, rating, ratings)), append(ratings[:len(ratings):len(ratings)], rating))
