@@ -242,7 +242,8 @@ impl Written {
                 Type::Bool => break Plain::Bool,
                 Type::Int => break Plain::Int,
                 Type::Float => break Plain::Float,
-                Type::String => break Plain::String,
+                // A data center sees labels.
+                Type::String | Type::Enum(_) => break Plain::String,
                 Type::Bytes => break Plain::Bytes,
                 Type::Time => break Plain::Time,
                 Type::Date => break Plain::Date,

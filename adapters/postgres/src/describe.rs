@@ -42,6 +42,8 @@ pub struct ColumnDescription {
     /// The type of its values in a program, without the `option` of a column that may be null; or
     /// the reason why there is none.
     pub fits: Result<Type, String>,
+    /// The values that it can hold, if they are listed.
+    pub enumeration: Option<Enumeration>,
     /// The reason why it cannot be part of a key or hold elements, if it holds values of a type.
     pub key_obstacle: Option<String>,
     /// True if the database takes capital letters in it for small ones (`citext`).
@@ -52,6 +54,15 @@ pub struct ColumnDescription {
     pub has_default: bool,
     /// True if only the database can set its values, and it is no part of the key.
     pub is_read_only: bool,
+}
+
+/// The values that a column can hold: of an enumeration, or of a text with a check that lists them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enumeration {
+    /// The name of the enumeration or domain in the database; none if the check is the column's own.
+    pub name: Option<String>,
+    /// The values, in the order of the database.
+    pub labels: Vec<String>,
 }
 
 /// A foreign key.
@@ -183,6 +194,7 @@ fn column(found: &Described, is_key: bool, folding: Option<&str>) -> ColumnDescr
         name: found.name.clone(),
         sql_type: found.shown.clone(),
         fits,
+        enumeration: found.labels.clone().map(|it| Enumeration { name: it.name, labels: it.list }),
         key_obstacle,
         folds_case: found.base == "citext",
         is_not_null: found.is_not_null,

@@ -1,6 +1,7 @@
 //! `mingle init`: writes a program and a binding for an existing database.
 
 mod address;
+mod enums;
 mod join;
 mod names;
 mod objects;

@@ -23,6 +23,25 @@ pub(crate) fn doc_lines(docs: &str) -> Vec<String> {
     docs.lines().map(one_line).collect()
 }
 
+/// Returns a text as a string in double quotes, in languages that have the escape `\u`: TypeScript and Python.
+#[cfg(feature = "text")]
+pub(crate) fn literal(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        c if is_escaped(c) => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+/// True for characters that a string of generated code does not hold as they are. All have at most four
+/// hexadecimal digits.
+#[cfg(feature = "text")]
+pub(crate) fn is_escaped(c: char) -> bool {
+    c.is_control() || breaks_lines(c) || changes_order(c) || c == '\u{feff}'
+}
+
 fn breaks_lines(c: char) -> bool {
     (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}')
 }
@@ -35,6 +54,12 @@ fn changes_order(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "text")]
+    #[test]
+    fn a_literal_holds_no_character_that_could_end_it() {
+        assert_eq!(literal("a\"\\\n\u{2028}\u{202e}é"), r#""a\"\\\u000a\u2028\u202eé""#);
+    }
 
     #[test]
     fn no_line_ends_where_it_should_not() {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{IndexRead, LevelId, Levels, Name, ObjectType, Schema, Type, Value};
+use mingle_model::{EnumType, IndexRead, LevelId, Levels, Name, ObjectType, Schema, Type, Value};
 
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -46,6 +46,8 @@ pub struct Program {
     pub stores: Vec<Store>,
     /// Its objects, as declared.
     pub objects: Vec<Object>,
+    /// Its enumerations, as declared.
+    pub enums: Vec<Arc<EnumType>>,
     /// Structs and objects, without spans.
     pub schema: Arc<Schema>,
     /// Its functions.

@@ -17,8 +17,17 @@ use crate::document::Document;
 /// The placeholder name at the cursor; no real program uses it.
 const PLACE: &str = "completed_here__";
 
-const ITEMS: [&str; 8] =
-    ["import", "level", "store", "object", "struct", "fn", "transaction", "isolated transaction"];
+const ITEMS: [&str; 9] = [
+    "import",
+    "level",
+    "store",
+    "object",
+    "struct",
+    "enum",
+    "fn",
+    "transaction",
+    "isolated transaction",
+];
 
 const TYPES: [&str; 15] = [
     "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
@@ -158,6 +167,7 @@ impl Place<'_> {
                 let name = self.before(2);
                 let mut members = self.names.operations(name);
                 members.extend(self.names.indexes(name));
+                members.extend(self.names.values(name));
                 members
             }
         };
@@ -177,7 +187,7 @@ impl Place<'_> {
         for name in TYPES {
             offer.add(name, CompletionItemKind::Keyword, None);
         }
-        self.declared(offer, &[Kind::Struct]);
+        self.declared(offer, &[Kind::Struct, Kind::Enum]);
     }
 
     fn declared(&self, offer: &mut Offer, kinds: &[Kind]) {
@@ -263,7 +273,7 @@ impl Place<'_> {
             let shown = self.names.at(name.span.start).map(|found| found.shown.clone());
             offer.add(&name.name, CompletionItemKind::Variable, shown);
         }
-        let kinds = [Kind::Function, Kind::Object, Kind::Struct];
+        let kinds = [Kind::Function, Kind::Object, Kind::Struct, Kind::Enum];
         self.declared(offer, &kinds);
         for found in self.names.declarations().filter(|found| found.kind == Kind::Store) {
             if !self.names.operations(&found.name).is_empty() {
@@ -307,7 +317,8 @@ impl Offer {
 
 fn item_kind(kind: Kind) -> CompletionItemKind {
     match kind {
-        Kind::Level => CompletionItemKind::EnumMember,
+        Kind::Level | Kind::EnumValue => CompletionItemKind::EnumMember,
+        Kind::Enum => CompletionItemKind::Enum,
         Kind::Store => CompletionItemKind::Module,
         Kind::Operation => CompletionItemKind::Method,
         Kind::Object => CompletionItemKind::Class,

@@ -41,6 +41,14 @@ fn symbol(document: &Document, item: &Item) -> Option<DocumentSymbol> {
         ItemKind::Struct(found) => {
             (SymbolKind::Struct, &found.name, params(SymbolKind::Field, &found.fields))
         }
+        ItemKind::Enum(found) => {
+            let values = found.values.iter();
+            let values = values.filter_map(|value| {
+                let end = value.label.as_ref().map_or(value.name.span, |(_, label)| *label);
+                child(SymbolKind::EnumMember, &value.name, value.name.span.to(end))
+            });
+            (SymbolKind::Enum, &found.name, values.collect())
+        }
         ItemKind::Function(found) => (SymbolKind::Function, &found.name, Vec::new()),
         ItemKind::Transaction(found) => (SymbolKind::Event, &found.name, Vec::new()),
     };

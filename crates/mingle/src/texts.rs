@@ -70,6 +70,15 @@ pub fn read_text(program: &Program, text: &str, value_type: &Type) -> Result<Val
     let json_value = || mingle_model::parse_json(text.as_bytes());
     match value_type {
         Type::String => json::read_string(text),
+        // A label written as JSON is read as JSON.
+        Type::Enum(_) => {
+            let label = match json_value() {
+                Ok(Json::String(label)) => label,
+                _ => text.to_owned(),
+            };
+            json::from_json(schema, &Json::String(label), value_type)
+                .map_err(|error| error.to_string())
+        }
         Type::Time => Time::parse(text).map(Value::Time),
         Type::Date => Date::parse(text).map(Value::Date),
         Type::Decimal => Decimal::parse(text).map(Value::Decimal),
@@ -121,7 +130,7 @@ pub fn object(program: &Program, kind: &str, key: &str) -> Result<Ref, Error> {
 
 fn has_string_key(schema: &mingle_model::Schema, name: &str) -> bool {
     match schema.objects.get(name).map(|declared| &declared.key_type) {
-        Some(Type::String) => true,
+        Some(Type::String | Type::Enum(_)) => true,
         Some(Type::Ref(inner)) => has_string_key(schema, inner),
         _ => false,
     }

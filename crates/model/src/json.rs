@@ -171,6 +171,10 @@ impl Reader<'_> {
                 Json::String(text) => read_string(text),
                 _ => Err(expected("a string", json)),
             },
+            Type::Enum(declared) => match json {
+                Json::String(label) if declared.has(label) => Ok(Value::from(&**label)),
+                _ => Err(expected(&format!("one of {}", declared.labels()), json)),
+            },
             Type::Bytes => match json {
                 Json::String(text) => read_bytes(text),
                 _ => Err(expected("bytes in base64", json)),

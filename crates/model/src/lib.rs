@@ -17,6 +17,7 @@
 mod date;
 mod decimal;
 mod decode;
+mod enumeration;
 pub mod id;
 pub mod index;
 pub mod json;
@@ -31,11 +32,14 @@ pub mod value;
 
 pub use date::Date;
 pub use decimal::Decimal;
+pub use enumeration::Undeclared;
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use index::{IndexQuestion, IndexRead};
 pub use level::{Level, LevelId, Levels};
 pub use parse::parse_json;
 pub use principal::{NoPrincipal, Principal};
 pub use time::Time;
-pub use types::{Field, FieldType, ObjectType, Schema, Shape, StructType, Type};
+pub use types::{
+    EnumType, EnumValue, Field, FieldType, ObjectType, Schema, Shape, StructType, Type,
+};
 pub use value::{Float, Name, Ref, Value};

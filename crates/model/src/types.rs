@@ -28,6 +28,8 @@ pub enum Type {
     Date,
     /// `decimal`.
     Decimal,
+    /// An enumeration. Its values are strings: the labels.
+    Enum(Arc<EnumType>),
     /// A struct, by name.
     Struct(Name),
     /// `ref O`, by the object's name.
@@ -51,6 +53,7 @@ impl fmt::Display for Type {
             Self::Time => f.write_str("time"),
             Self::Date => f.write_str("date"),
             Self::Decimal => f.write_str("decimal"),
+            Self::Enum(declared) => f.write_str(&declared.name),
             Self::Struct(name) => f.write_str(name),
             Self::Ref(name) => write!(f, "ref {name}"),
             Self::Option(inner) => write!(f, "option<{inner}>"),
@@ -147,6 +150,64 @@ pub struct StructType {
     pub fields: Vec<(Name, Type)>,
 }
 
+/// An enumeration and its values, in order.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_model::{EnumType, EnumValue};
+///
+/// let value = |name: &str, label: &str| EnumValue { name: name.into(), label: label.into() };
+/// let rating = EnumType { name: "Rating".into(), values: vec![value("g", "G"), value("nc_17", "NC-17")] };
+/// assert!(rating.has("NC-17") && !rating.has("nc_17"));
+/// assert_eq!(rating.labels(), r#""G", "NC-17""#);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EnumType {
+    /// Its name.
+    pub name: Name,
+    /// Its values; at least one in a checked program.
+    pub values: Vec<EnumValue>,
+}
+
+/// A value of an enumeration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EnumValue {
+    /// Its name in programs.
+    pub name: Name,
+    /// Its text in stores, in JSON and at clients.
+    pub label: Name,
+}
+
+impl EnumType {
+    /// True if a value has this label.
+    pub fn has(&self, label: &str) -> bool {
+        self.values.iter().any(|value| &*value.label == label)
+    }
+
+    /// Returns the default: the first value.
+    pub fn first(&self) -> Value {
+        self.values
+            .first()
+            .map_or_else(|| Value::from(""), |first| Value::String(first.label.clone()))
+    }
+
+    /// Returns the labels as a message lists them, at most 20 of them.
+    pub fn labels(&self) -> String {
+        let shown: Vec<String> = self
+            .values
+            .iter()
+            .take(LISTED_MAX)
+            .map(|value| format!("{:?}", &*value.label))
+            .collect();
+        let more = if self.values.len() > LISTED_MAX { ", …" } else { "" };
+        shown.join(", ") + more
+    }
+}
+
+/// The maximum number of labels in a message.
+const LISTED_MAX: usize = 20;
+
 /// One field of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
@@ -187,6 +248,8 @@ pub struct Schema {
     pub structs: BTreeMap<Name, Arc<StructType>>,
     /// Objects by name.
     pub objects: BTreeMap<Name, Arc<ObjectType>>,
+    /// In a [stored](Schema::stored) schema, the enumerations of keys and fields, by object and by key or field.
+    pub enums: Vec<(Name, Name, Arc<EnumType>)>,
 }
 
 impl Schema {
@@ -207,6 +270,7 @@ impl Schema {
             Type::Time => Value::Time(Time::default()),
             Type::Date => Value::Date(Date::default()),
             Type::Decimal => Value::Decimal(Decimal::default()),
+            Type::Enum(declared) => declared.first(),
             Type::Struct(name) => {
                 let declared = &self.structs[name];
                 Value::Struct(
@@ -235,6 +299,7 @@ impl Schema {
             | (Value::Date(_), Type::Date)
             | (Value::Decimal(_), Type::Decimal)
             | (Value::Option(None), Type::Option(_)) => true,
+            (Value::String(label), Type::Enum(declared)) => declared.has(label),
             (Value::Option(Some(inner)), Type::Option(inner_type)) => {
                 self.conforms(inner, inner_type)
             }

@@ -13,6 +13,10 @@ pub(crate) fn shape(schema: &Schema, value_type: &Type) -> Json {
             let key = inner(&schema.objects[name].key_type);
             json!({ "kind": "ref", "object": &**name, "key": key })
         }
+        Type::Enum(declared) => {
+            let values: Vec<&str> = declared.values.iter().map(|value| &*value.label).collect();
+            json!({ "kind": "enum", "name": &*declared.name, "values": values })
+        }
         Type::Option(found) => json!({ "kind": "option", "of": inner(found) }),
         Type::List(found) => json!({ "kind": "list", "of": inner(found) }),
         Type::Rushed(found) => json!({ "kind": "rushed", "of": inner(found) }),

@@ -13,6 +13,7 @@ use super::{CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Re
 use crate::catalog::own_objects;
 use crate::error::message;
 use crate::name::quote;
+use listed::described;
 use positions::check_order;
 
 /// The description of a table.
@@ -133,6 +134,7 @@ async fn check(
     let mut key_indexes = table.unique_key(&mapping.key)?;
     let mut used: Vec<String> = mapping.key.clone();
     let mut constraints = table.constraints.clone();
+    let listed = table.listed(schema, object, mapping)?;
     let mut fields = Vec::with_capacity(object.fields.len());
     for field in &object.fields {
         let what = format!("{}.{}", object.name, field.name);
@@ -164,8 +166,10 @@ async fn check(
         let fill = (needs_something && !described.is_generated).then_some(fill);
         fields.push(MappedField::Column { column, fill });
     }
-    constraints.writes.extend(table.demands(&used).into_iter().chain(table.bounds(&used)));
-    constraints.deletions.extend(table.bounds(&mapping.key));
+    // A column that lists its values refuses none of the program's.
+    constraints.writes.retain(|refusal| !listed.explains(refusal));
+    constraints.writes.extend(table.demands(&used).into_iter().chain(listed.bounds(&table, &used)));
+    constraints.deletions.extend(listed.bounds(&table, &mapping.key));
     if let Some(column) = &numbered {
         constraints.writes.insert(format!(
             "GENERATED ALWAYS {column} of {}: only rows that are there can be written",
@@ -270,20 +274,7 @@ impl Table {
             None => return Err(format!("there is no table {quoted}")),
         }
         let columns = client.query(COLUMNS, &[&quoted]).await.map_err(failed)?;
-        let columns = columns.iter().map(|row| Described {
-            name: row.get(0),
-            base: row.get(1),
-            shown: row.get(2),
-            sql_type: row.get(3),
-            is_enum: row.get(4),
-            is_not_null: row.get(5),
-            has_default: row.get(6),
-            is_generated: row.get(7),
-            digits: row.get::<_, Option<i64>>(8).map(super::column::digits_of),
-            second_digits: row.get::<_, Option<i32>>(9).map_or(6, i32::unsigned_abs),
-            has_enum_items: row.get(10),
-            is_deterministic: row.get(11),
-        });
+        let columns = columns.iter().map(described);
         let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;
         let rows = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;
         let rest = client.query_one(REST, &[&quoted]).await.map_err(failed)?;
@@ -450,6 +441,7 @@ impl Table {
     }
 }
 
+mod listed;
 mod positions;
 #[cfg(test)]
 mod tests;

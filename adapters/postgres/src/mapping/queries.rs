@@ -13,7 +13,14 @@ THEN greatest(a.atttypmod, t.typtypmod)::bigint - 4 END, \
 CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) IN (1114, 1184) \
 THEN nullif(greatest(a.atttypmod, t.typtypmod), -1) END, \
 coalesce((SELECT e.typtype = 'e' FROM pg_type AS e WHERE e.oid = coalesce(b.typelem, t.typelem)), false), \
-coalesce((SELECT l.collisdeterministic FROM pg_collation AS l WHERE l.oid = a.attcollation), true) \
+coalesce((SELECT l.collisdeterministic FROM pg_collation AS l WHERE l.oid = a.attcollation), true), \
+coalesce((SELECT e.typname::text FROM pg_type AS e WHERE e.oid = t.typelem AND t.typcategory = 'A'), t.typname::text), \
+coalesce((SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum AS e \
+WHERE e.enumtypid IN (t.oid, b.oid, t.typelem, b.typelem)), '{}'), \
+coalesce((SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY k.conname) FROM pg_constraint AS k \
+WHERE k.contypid = t.oid AND k.contype = 'c'), '{}'), \
+coalesce((SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY k.conname) FROM pg_constraint AS k \
+WHERE k.conrelid = a.attrelid AND k.contype = 'c' AND k.conkey = ARRAY[a.attnum]), '{}') \
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
 LEFT JOIN pg_type AS b ON b.oid = t.typbasetype \
 WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped \

@@ -7,6 +7,7 @@ mod crash;
 mod dates;
 mod decimals;
 mod engine;
+mod enums;
 mod foreign;
 mod generated;
 mod guards;

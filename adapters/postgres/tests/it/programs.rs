@@ -37,7 +37,7 @@ impl Bank {
             let schema = StoreSchema {
                 store: declared.name.clone(),
                 level: program.checked.levels.carrier(declared.level),
-                schema: program.schema().clone(),
+                schema: program.schema().stored().into(),
                 operations: BTreeMap::new(),
             };
             let mut config = PostgresConfig::at(&url);

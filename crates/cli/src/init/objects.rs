@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_store_postgres::{ColumnDescription, ForeignKey, TableDescription};
 
+use super::enums::{Enum, Enums};
 use super::join;
 use super::names::{Taken, identifier, of_object};
 
@@ -14,6 +15,8 @@ pub struct Design {
     pub store: String,
     /// The schema of the tables.
     pub schema: String,
+    /// The enumerations, in order of their names.
+    pub enums: Vec<Enum>,
     /// The objects, in order of their tables' names.
     pub objects: Vec<Object>,
     /// The tables that are left out.
@@ -106,6 +109,8 @@ pub struct Known<'a> {
     plain: BTreeSet<String>,
     /// The tables whose keys take capital letters for small ones.
     folding: BTreeSet<String>,
+    /// The enumerations of the columns that list their values.
+    enums: Enums,
 }
 
 impl Known<'_> {
@@ -129,7 +134,7 @@ impl Known<'_> {
         table: &TableDescription,
         column: &ColumnDescription,
     ) -> Result<String, String> {
-        let plain = column.fits.clone()?.to_string();
+        let plain = self.enums.declared(table, column, &column.fits.clone()?.to_string());
         let is_own_key = table.key.len() == 1 && table.key[0] == column.name;
         match self.object(table, &column.name) {
             Some(_) if is_own_key && self.plain.contains(&table.name) => Ok(plain),
@@ -199,12 +204,18 @@ fn folding(tables: &[TableDescription]) -> BTreeSet<String> {
 pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design {
     let mut taken = Taken::default();
     taken.take(store.to_owned());
-    let mut known =
-        Known { schema, targets: Targets::new(), plain: BTreeSet::new(), folding: folding(tables) };
+    let mut known = Known {
+        schema,
+        targets: Targets::new(),
+        plain: BTreeSet::new(),
+        folding: folding(tables),
+        enums: Enums::default(),
+    };
     for table in tables.iter().filter(|table| unfit(table).is_none()) {
         let target = (schema.to_owned(), table.name.clone(), table.key[0].clone());
         known.targets.insert(target, taken.take(of_object(&table.name)));
     }
+    known.enums = Enums::of(tables, &mut taken);
     known.plain = circles(tables, &known);
     let mut design =
         Design { store: store.to_owned(), schema: schema.to_owned(), ..Design::default() };
@@ -233,6 +244,11 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
         }
     }
     design.objects.sort_by(|a, b| a.table.cmp(&b.table));
+    let types = design.objects.iter().flat_map(|object| {
+        let fields = object.fields.iter().chain(&object.key.parts).map(|field| &*field.declared);
+        fields.chain(object.collections.iter().map(|collection| &*collection.declared))
+    });
+    design.enums = known.enums.used(types);
     design
 }
 

@@ -18,6 +18,7 @@ pub fn program(design: &Design) -> String {
         "// Begun with the tables of the schema {schema}, which stay as they are. The binding, \
          mingle.toml,\n// says which object is in which table.\n\nstore {store}: linearizable;\n"
     );
+    text.extend(design.enums.iter().map(super::enums::Enum::text));
     for object in &design.objects {
         text += &declaration(store, object);
     }

@@ -108,6 +108,7 @@ impl Context<'_> {
             parts.push(self.writing(ident, &fields));
             parts.push(self.reading(ident, &fields));
         }
+        parts.extend(self.codecs_of_enums());
         parts
     }
 

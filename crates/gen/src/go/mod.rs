@@ -3,6 +3,7 @@
 //! - `names`: names of the program as names of Go;
 //! - `types`: its types, and their JSON codecs;
 //! - `data`: handles of objects, their fields, and structs;
+//! - `enums`: enumerations;
 //! - `client`: the type whose methods are the transactions;
 //! - `comment`: doc comments in the form that `gofmt` keeps;
 //! - `runtime/`: the code shared by all programs, a package of Go;
@@ -18,6 +19,7 @@
 //! - A `date` is a `Date`, and a `decimal` is a `Decimal`: the standard library has neither.
 //! - An `option` is a pointer; an option within an option is a pointer to a pointer.
 //! - A handle is a struct with the key as its only field.
+//! - An enumeration is a string type with a constant for each value. A label that the client does not know is refused.
 //! - Map keys that Go compares by identity, or by their representation, make the map a slice of entries.
 //! - All package-level names that are not for the caller begin with `wire`, `codecOf` or `callOf`. In the package
 //!   of the runtime they begin with `Wire`, since clients are other packages.
@@ -25,6 +27,7 @@
 mod client;
 mod comment;
 mod data;
+mod enums;
 mod names;
 mod package;
 mod types;
@@ -32,6 +35,7 @@ mod types;
 use mingle_lang::Checked;
 
 use crate::declared::Declared;
+use crate::lines::is_escaped;
 use crate::shared::Runtime;
 use names::Names;
 pub use package::{module, runtime};
@@ -146,6 +150,7 @@ impl Context<'_> {
         for (docs, declared) in &self.declared.structs {
             parts.push(self.record(docs, declared));
         }
+        parts.extend(self.enums());
         let module = options.module.clone().unwrap_or_else(module);
         if self.runtime == Runtime::Embedded {
             parts.push("// What follows is the same for all programs.\n".to_owned());
@@ -182,7 +187,7 @@ fn quoted(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' => "\\\"".to_owned(),
         '\\' => "\\\\".to_owned(),
-        c if c.is_control() || c == '\u{feff}' => format!("\\U{:08x}", u32::from(c)),
+        c if is_escaped(c) => format!("\\U{:08x}", u32::from(c)),
         c => c.to_string(),
     });
     format!("\"{}\"", escaped.collect::<String>())

@@ -43,6 +43,21 @@ impl Names {
         Self::assign(names, exported, &is_taken)
     }
 
+    /// Assigns the names of the values of an enumeration, which their constants have after its own. `taken` has the
+    /// other names of the package.
+    pub(super) fn of_enum<'a>(
+        values: impl Iterator<Item = &'a Name>,
+        ident: &str,
+        taken: &[String],
+    ) -> Self {
+        let own = super::package::declared();
+        let is_taken = |name: &str| {
+            let whole = format!("{ident}{name}");
+            taken.contains(&whole) || own.contains(&&*whole) || OWN.contains(&&*whole)
+        };
+        Self::assign(values, exported, &is_taken)
+    }
+
     fn assign<'a>(
         names: impl Iterator<Item = &'a Name>,
         convert: fn(&str) -> String,

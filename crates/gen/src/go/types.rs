@@ -19,6 +19,7 @@ impl Context<'_> {
             Type::Time => "time.Time".to_owned(),
             Type::Date => "Date".to_owned(),
             Type::Decimal => "Decimal".to_owned(),
+            Type::Enum(declared) => self.types.of(&declared.name).to_owned(),
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => format!("*{}", self.shown(inner)),
             Type::List(inner) => format!("[]{}", self.shown(inner)),
@@ -39,6 +40,7 @@ impl Context<'_> {
             Type::Time => simple("Time"),
             Type::Date => simple("Date"),
             Type::Decimal => simple("Decimal"),
+            Type::Enum(declared) => format!("{CODEC}{}", self.types.of(&declared.name)),
             Type::Struct(name) | Type::Ref(name) => format!("{CODEC}{}{{}}", self.types.of(name)),
             Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
                 format!("{}({})", self.wire("Option"), around("Some", inner))
@@ -81,7 +83,7 @@ impl Context<'_> {
     /// ends since a struct that holds itself does so in an option or a list.
     fn is_found(&self, value_type: &Type) -> bool {
         match value_type {
-            Type::Bool | Type::Int | Type::String | Type::Date => true,
+            Type::Bool | Type::Int | Type::String | Type::Date | Type::Enum(_) => true,
             Type::Ref(name) => {
                 self.is_found(&self.declared.program.schema().objects[name].key_type)
             }

@@ -1,10 +1,11 @@
-//! Handles, the fields of objects, and structs.
+//! Handles, the fields of objects, structs, and enumerations.
 
-use mingle_lang::syntax::ast::{Object, Struct};
+use mingle_lang::syntax::ast::{Enum, Object, Struct};
 use mingle_model::Name;
 
 use super::names::{CODEC, Names};
 use super::{Context, comment, doc};
+use crate::lines::literal;
 
 /// A field: its name in the program, the name of its attribute, its type, and its codec.
 type Attribute = (Name, String, String, String);
@@ -88,7 +89,21 @@ class {ident}:
         text
     }
 
-    /// Generates the codecs of the handles, fields and structs.
+    /// Generates an enumeration: the type of its labels.
+    pub(super) fn enumeration(&self, docs: &str, written: &Enum) -> String {
+        let name = &written.name.name;
+        let mut text = comment("", docs, &format!("The enum `{name}`."));
+        text.extend([format!("{} = Literal[\n", self.types.of(name))]);
+        for (value, label) in written.values.iter().zip(self.declared.labels(written)) {
+            if !value.docs.is_empty() {
+                text += &comment("    ", &value.docs, "");
+            }
+            text.extend([format!("    {},\n", literal(&label))]);
+        }
+        text + "]\n"
+    }
+
+    /// Generates the codecs of the handles, fields, structs and enumerations.
     pub(super) fn codecs(&self) -> String {
         let mut text = "# How the program's own types are written and read.\n\n".to_owned();
         for (_, object) in &self.declared.objects {
@@ -104,6 +119,16 @@ class {ident}:
         for (_, written) in &self.declared.structs {
             let name = &written.name.name;
             text += &fields_of(self.types.of(name), &self.attributes_of_struct(name));
+        }
+        for (_, written) in &self.declared.enums {
+            let (name, ident) = (&written.name.name, self.types.of(&written.name.name));
+            let labels = self.declared.labels(written);
+            let labels: Vec<String> =
+                labels.iter().map(|label| format!("        {},\n", literal(label))).collect();
+            let labels = labels.concat();
+            text.extend([format!(
+                "{CODEC}{ident}: _Codec[{ident}, {ident}] = _one_of(\n    \"{name}\",\n    (\n{labels}    ),\n)\n"
+            )]);
         }
         text
     }

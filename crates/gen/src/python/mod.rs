@@ -16,6 +16,7 @@
 //! - A `date` is a `date`, imported as `_Date`, since many fields are called `date`. A day outside the range of
 //!   `date` is an `ExactDate`, which keeps the text.
 //! - A `decimal` is a `Decimal`, imported as `_Decimal`.
+//! - An enumeration is the `Literal` of its labels. A label that the client does not know is refused.
 //! - Handles and structs are frozen, so they can be keys of dictionaries.
 //! - All names that are not for the caller begin with an underscore.
 
@@ -77,6 +78,8 @@ impl Context<'_> {
         parts.extend(self.declared.objects.iter().map(|(docs, object)| self.handle(docs, object)));
         let structs = self.declared.structs.iter();
         parts.extend(structs.map(|(docs, declared)| self.record(docs, declared)));
+        let enums = self.declared.enums.iter();
+        parts.extend(enums.map(|(docs, declared)| self.enumeration(docs, declared)));
         let imports = match runtime {
             Runtime::Embedded => {
                 parts.push(RUNTIME.to_owned());

@@ -814,6 +814,23 @@ _decimal: _Codec[_Decimal, _Decimal] = _Codec(_decimal_to_json, _decimal_from_js
 _none: _Codec[None, None] = _Codec(lambda value: None, lambda found, path: None)
 
 
+def _one_of(name: str, values: tuple[_Key, ...]) -> _Codec[_Key, _Key]:
+    what = f"a value of {name}"
+
+    def find(value: Any) -> _Key | None:
+        return next((known for known in values if known == value), None)
+
+    def decode(found: Any, path: str) -> _Key:
+        known = find(found)
+        return _expected(what, found, path) if known is None else known
+
+    def encode(value: _Key) -> Any:
+        known = find(value)
+        return _refuse(what, value) if known is None else known
+
+    return _Codec(encode, decode)
+
+
 def _option(inner: _Codec[_In, _Out]) -> _Codec[_In | None, _Out | None]:
     return _Codec(
         lambda value: None if value is None else inner.encode(value),

@@ -17,6 +17,7 @@ impl Context<'_> {
             Type::Time => "datetime".to_owned(),
             Type::Date => "_Date".to_owned(),
             Type::Decimal => "_Decimal".to_owned(),
+            Type::Enum(declared) => self.types.of(&declared.name).to_owned(),
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => optional(inner, &self.received(inner)),
             Type::List(inner) => format!("list[{}]", self.received(inner)),
@@ -44,6 +45,7 @@ impl Context<'_> {
             Type::Time => "_time".to_owned(),
             Type::Date => "_date".to_owned(),
             Type::Decimal => "_decimal".to_owned(),
+            Type::Enum(declared) => format!("{CODEC}{}", self.types.of(&declared.name)),
             Type::Struct(name) | Type::Ref(name) => format!("{CODEC}{}", self.types.of(name)),
             Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
                 format!("_option(_some({}))", self.codec(inner))

@@ -1,6 +1,6 @@
-//! Handles and structs.
+//! Handles, structs and enumerations.
 
-use mingle_lang::syntax::ast::{Object, Struct};
+use mingle_lang::syntax::ast::{Enum, Object, Struct};
 use mingle_model::{Name, Type};
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -87,6 +87,58 @@ impl Context<'_> {
                     ::std::option::Option::Some(Self {
                         #(#idents: ::mingle::typed::FromValue::from_value(#idents)?,)*
                     })
+                }
+            }
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Generates an enumeration: its variants have the names of its values, and serde uses the labels.
+    pub(super) fn enumeration(&self, docs: &str, written: &Enum) -> TokenStream {
+        let name = &written.name.name;
+        let ident = self.types.ident(name);
+        let docs = doc(docs, &format!("The enum `{name}`."));
+        let names = Names::of_variants(written.values.iter().map(|value| &value.name.name));
+        let idents: Vec<_> =
+            written.values.iter().map(|value| names.ident(&value.name.name)).collect();
+        let declared = self.program.checked.enums.iter().find(|known| known.name == *name);
+        let values = declared.into_iter().flat_map(|declared| &declared.values);
+        let labels: Vec<String> = values.map(|value| value.label.to_string()).collect();
+        let variants = written.values.iter().zip(&idents).zip(&labels);
+        let variants = variants.map(|((value, ident), label)| {
+            let docs = doc(&value.docs, &format!("The value `{}`.", value.name.name));
+            quote! { #docs #[serde(rename = #label)] #ident }
+        });
+        let (attributes, allowed) = (derives(true), allowed());
+        quote! {
+            #docs
+            #[derive(::std::marker::Copy)]
+            #attributes
+            #[serde(crate = "::mingle::typed::serde")]
+            #allowed
+            pub enum #ident { #(#variants,)* }
+
+            #allowed
+            impl #ident {
+                /// Returns the label, the text of the value in stores and in JSON.
+                pub fn label(self) -> &'static str {
+                    match self { #(Self::#idents => #labels,)* }
+                }
+            }
+
+            impl ::mingle::typed::ToValue for #ident {
+                fn to_value(&self) -> ::mingle::typed::Value {
+                    ::mingle::typed::Value::from(self.label())
+                }
+            }
+
+            impl ::mingle::typed::FromValue for #ident {
+                fn from_value(value: &::mingle::typed::Value) -> ::std::option::Option<Self> {
+                    match value.as_str()? {
+                        #(#labels => ::std::option::Option::Some(Self::#idents),)*
+                        _ => ::std::option::Option::None,
+                    }
                 }
             }
         }

@@ -13,7 +13,7 @@ mod database;
 mod names;
 mod types;
 
-use mingle_lang::syntax::ast::{Object, Struct};
+use mingle_lang::syntax::ast::{Enum, Object, Struct};
 use mingle_lang::{Checked, Program};
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -28,6 +28,7 @@ struct Context<'a> {
     /// Objects and structs as written, with their doc comments.
     objects: Vec<(&'a str, &'a Object)>,
     structs: Vec<(&'a str, &'a Struct)>,
+    enums: Vec<(&'a str, &'a Enum)>,
     /// Names of objects and structs, which share one namespace.
     types: Names,
     /// The name of the program in messages and comments.
@@ -37,8 +38,8 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     fn new(declared: Declared<'a>, origin: &'a str) -> Self {
         let types = Names::of_types(declared.type_names());
-        let Declared { program, objects, structs } = declared;
-        Self { program, objects, structs, types, origin }
+        let Declared { program, objects, structs, enums } = declared;
+        Self { program, objects, structs, enums, types, origin }
     }
 }
 
@@ -58,8 +59,9 @@ pub fn items(checked: &Checked, origin: &str) -> Option<TokenStream> {
     let context = Context::new(Declared::of(checked)?, origin);
     let objects = context.objects.iter().map(|(docs, object)| context.handle(docs, object));
     let structs = context.structs.iter().map(|(docs, declared)| context.record(docs, declared));
+    let enums = context.enums.iter().map(|(docs, declared)| context.enumeration(docs, declared));
     let database = context.database();
-    Some(quote! { #database #(#objects)* #(#structs)* })
+    Some(quote! { #database #(#objects)* #(#structs)* #(#enums)* })
 }
 
 /// Returns the items of [`items`], laid out as a file.

@@ -34,6 +34,11 @@ impl Names {
         Self::assign(names, snake_case, &[])
     }
 
+    /// Assigns the names of the values of an enumeration.
+    pub(super) fn of_variants<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
+        Self::assign(names, pascal_case, &[])
+    }
+
     fn assign<'a>(
         names: impl Iterator<Item = &'a Name>,
         convert: fn(&str) -> String,

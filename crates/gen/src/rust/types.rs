@@ -26,6 +26,10 @@ impl Context<'_> {
             Type::Time => quote!(::mingle::typed::Time),
             Type::Date => quote!(::mingle::typed::Date),
             Type::Decimal => quote!(::mingle::typed::Decimal),
+            Type::Enum(declared) => {
+                let ident = self.types.ident(&declared.name);
+                quote!(#ident)
+            }
             Type::Struct(name) => {
                 let ident = self.types.ident(name);
                 if boxed.contains(name) {
@@ -84,6 +88,7 @@ impl Context<'_> {
             | Type::Time
             | Type::Date
             | Type::Decimal
+            | Type::Enum(_)
             | Type::Rushed(_) => self.owned(value_type),
         }
     }

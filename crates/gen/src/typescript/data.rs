@@ -1,13 +1,14 @@
-//! Handles, the fields of objects, and structs.
+//! Handles, the fields of objects, structs, and enumerations.
 
-use mingle_lang::syntax::ast::{Object, Struct};
+use mingle_lang::syntax::ast::{Enum, Object, Struct};
 use mingle_model::Name;
 
 use super::names::Names;
 use super::{Context, doc};
+use crate::lines::literal;
 
 /// The runtime's declarations that not every program uses.
-const IN_USE: [&str; 19] = [
+const IN_USE: [&str; 20] = [
     "$bool",
     "$bytes",
     "$day",
@@ -19,6 +20,7 @@ const IN_USE: [&str; 19] = [
     "$map",
     "$named",
     "$none",
+    "$oneOf",
     "$option",
     "$pairs",
     "$pathOfJson",
@@ -132,7 +134,22 @@ impl Context<'_> {
         text + "}\n"
     }
 
-    /// Generates the codecs of the handles, fields and structs.
+    /// Generates an enumeration: the union of its labels.
+    pub(super) fn enumeration(&self, docs: &str, written: &Enum) -> String {
+        let name = &written.name.name;
+        let mut text = doc("", docs, &format!("The enum `{name}`."));
+        text.extend([format!("export type {} =", self.types.of(name))]);
+        for (value, label) in written.values.iter().zip(self.declared.labels(written)) {
+            text.push('\n');
+            if !value.docs.is_empty() {
+                text += &doc("  ", &value.docs, "");
+            }
+            text.extend([format!("  | {}", literal(&label))]);
+        }
+        text + ";\n"
+    }
+
+    /// Generates the codecs of the handles, fields, structs and enumerations.
     pub(super) fn codecs(&self) -> String {
         let mut text = "// How the program's own types are written and read.\n\n".to_owned();
         for (_, object) in &self.declared.objects {
@@ -160,6 +177,15 @@ impl Context<'_> {
                 members,
             );
         }
+        for (_, written) in &self.declared.enums {
+            let (name, ident) = (&written.name.name, self.types.of(&written.name.name));
+            let labels: Vec<String> =
+                self.declared.labels(written).iter().map(|label| literal(label)).collect();
+            let labels = labels.join(", ");
+            text.extend([format!(
+                "const $${ident}: $Codec<{ident}> = $oneOf<{ident}>(\"{name}\", [{labels}]);\n"
+            )]);
+        }
         text
     }
 
@@ -174,6 +200,8 @@ impl Context<'_> {
         }
         let structs = self.declared.structs.iter();
         all.extend(structs.map(|(_, it)| format!("$${}", self.types.of(&it.name.name))));
+        let enums = self.declared.enums.iter();
+        all.extend(enums.map(|(_, it)| format!("$${}", self.types.of(&it.name.name))));
         if has_runtime {
             all.extend(IN_USE.map(str::to_owned));
         }

@@ -18,6 +18,7 @@
 //!   their range) is an `ExactTime`, a date that keeps the exact value.
 //! - A `date` is its text, such as `2026-01-31`: a `Date` is a moment, and shows another day in another time zone.
 //! - A `decimal` is its text, such as `-19.90`: a `number` would lose digits.
+//! - An enumeration is the union of its labels. A label that the client does not know is refused.
 //! - All names that are not for the caller begin with `$`: no name of a program does.
 
 mod client;
@@ -76,6 +77,8 @@ impl Context<'_> {
         parts.extend(self.declared.objects.iter().map(|(docs, object)| self.handle(docs, object)));
         let structs = self.declared.structs.iter();
         parts.extend(structs.map(|(docs, declared)| self.record(docs, declared)));
+        let enums = self.declared.enums.iter();
+        parts.extend(enums.map(|(docs, declared)| self.enumeration(docs, declared)));
         let generated = format!("// Generated from {} by `mingle gen typescript`.\n", self.origin);
         match runtime {
             Runtime::Embedded => {

@@ -770,6 +770,15 @@ const $decimal: $Codec<string> = {
   },
 };
 
+function $oneOf<T extends string>(name: string, values: readonly T[]): $Codec<T> {
+  const find = (found: unknown): T | undefined => values.find((value) => value === found);
+  const what = `a value of ${name}`;
+  return {
+    encode: (value) => find(value) ?? $refuse(what, value),
+    decode: (json, path) => find(json) ?? $expected(what, json, path),
+  };
+}
+
 function $option<T, In>(inner: $Codec<T, In>): $Codec<T | null, In | null | undefined> {
   return {
     encode: (value) => (value === null || value === undefined ? null : inner.encode(value)),

@@ -17,6 +17,7 @@ impl Context<'_> {
             Type::Bytes => "Uint8Array".to_owned(),
             Type::Time => "Date".to_owned(),
             Type::Date | Type::Decimal => "string".to_owned(),
+            Type::Enum(declared) => self.types.of(&declared.name).to_owned(),
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => optional(inner, &self.received(inner)),
             Type::List(inner) => list(&self.received(inner)),
@@ -66,6 +67,7 @@ impl Context<'_> {
             Type::Time => "$time".to_owned(),
             Type::Date => "$day".to_owned(),
             Type::Decimal => "$decimal".to_owned(),
+            Type::Enum(declared) => format!("$${}", self.types.of(&declared.name)),
             Type::Struct(name) | Type::Ref(name) => format!("$${}", self.types.of(name)),
             Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
                 format!("$option($some({}))", self.codec(inner))
@@ -92,7 +94,7 @@ impl Context<'_> {
                 let (key_type, value_type) = (self.received(key), self.received(value));
                 let codecs = format!("{}, {}", self.codec(key), self.codec(value));
                 // A map finds objects by identity.
-                if matches!(key, Type::Bool | Type::Int | Type::Float) {
+                if matches!(key, Type::Bool | Type::Int | Type::Float | Type::Enum(_)) {
                     (format!("Map<{key_type}, {value_type}>"), format!("$map({codecs})"))
                 } else {
                     (format!("[{key_type}, {value_type}][]"), format!("$pairs({codecs})"))

@@ -61,7 +61,7 @@ fn program(docs: &str) -> Checked {
     let docs: Vec<String> = docs.map(|line| format!("/// {line}\n")).collect();
     let docs = docs.concat();
     let checked = check(format!(
-        "store s: causal;\n{docs}struct P {{\n{docs}x: int,\n}}\n{docs}object O in s {{\n{docs}key k: int;\n{docs}n: int;\n}}\n\
+        "store s: causal;\n{docs}struct P {{\n{docs}x: int,\n}}\n{docs}enum E {{\n{docs}a,\n{docs}b = \"c\",\n}}\n{docs}object O in s {{\n{docs}key k: int;\n{docs}n: int;\n}}\n\
          {docs}transaction bump(o: ref O, p: P) {{ o.n += p.x; }}\n"
     ));
     assert!(!checked.has_errors(), "{:?}", checked.diagnostics);

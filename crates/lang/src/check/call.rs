@@ -63,11 +63,7 @@ impl Checker<'_> {
                 return None;
             }
             Some((named, _)) => {
-                let what = match named {
-                    Named::Store(_) => "a store",
-                    _ => "a struct",
-                };
-                let unfit = Unfit::Call { name: name.name.to_string(), what };
+                let unfit = Unfit::Call { name: name.name.to_string(), what: named.what() };
                 self.diagnostics.push(m0204::render(unfit, name.span));
                 return None;
             }

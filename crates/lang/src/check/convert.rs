@@ -85,7 +85,8 @@ fn conversion(to: &str, found: &Type) -> Option<(Op, Type)> {
             | Type::String
             | Type::Time
             | Type::Date
-            | Type::Decimal,
+            | Type::Decimal
+            | Type::Enum(_),
         ) => (Op::ToString, Type::String),
         ("int", Type::Float) => (Op::IntFromFloat, Type::Int),
         ("int", Type::Time) => (Op::IntFromTime, Type::Int),

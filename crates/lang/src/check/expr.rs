@@ -304,6 +304,12 @@ impl Checker<'_> {
                 Named::Store(_) => "the store",
                 Named::Object(_) => "the object",
                 Named::Struct => "the struct",
+                Named::Enum(index) => {
+                    let of = Arc::clone(&self.program.enums[*index]);
+                    let declared = self.names[name].1;
+                    self.note_use(span, declared);
+                    return self.mismatch(Mismatch::BareEnum { of }, span);
+                }
                 Named::Function(_) => "the function",
             };
             return self.mismatch(Mismatch::NoValue { what: format!("{what} `{name}`") }, span);

@@ -70,6 +70,11 @@ impl Checker<'_> {
         object: &ast::Expr,
         field: &Ident,
     ) -> Option<Evaluated> {
+        if let ast::ExprKind::Name(name) = &object.kind
+            && let Some((of, declared)) = self.enum_named(body, name)
+        {
+            return self.enum_value(span, (&of, declared), object.span, field);
+        }
         let evaluated = self.evaluate(body, object, None)?;
         if let Evaluated::Collection(_, found) = &evaluated
             && let on = Typed::Collection(found.clone())

@@ -108,6 +108,7 @@ impl<'a> Checker<'a> {
                     objects += 1;
                 }
                 ItemKind::Struct(declared) => self.declare_name(&declared.name, Named::Struct),
+                ItemKind::Enum(declared) => self.declare_enum(declared),
                 ItemKind::Function(function) => {
                     self.declare_name(&function.name, Named::Function(FunctionId(functions)));
                     functions += 1;
@@ -119,7 +120,7 @@ impl<'a> Checker<'a> {
         self.object_used = vec![false; objects as usize];
     }
 
-    fn declare_name(&mut self, ident: &Ident, named: Named) {
+    pub(super) fn declare_name(&mut self, ident: &Ident, named: Named) {
         let name = &*ident.name;
         if BUILTIN_TYPES.contains(&name) || is_builtin(name) {
             self.diagnostics.push(m0102::render(name, ident.span, None));

@@ -10,6 +10,7 @@ mod constant;
 mod convert;
 mod create;
 mod cycles;
+mod enums;
 mod expr;
 mod fields;
 mod foreign;
@@ -101,7 +102,22 @@ enum Named {
     Store(StoreId),
     Object(ObjectId),
     Struct,
+    /// An enumeration: index into the program's.
+    Enum(usize),
     Function(FunctionId),
+}
+
+impl Named {
+    /// Returns the kind of thing that the name stands for, with its article.
+    fn what(self) -> &'static str {
+        match self {
+            Self::Store(_) => "a store",
+            Self::Object(_) => "an object",
+            Self::Struct => "a struct",
+            Self::Enum(_) => "an enum",
+            Self::Function(_) => "a function",
+        }
+    }
 }
 
 /// The description of a default: its expression is constant, so it may neither write nor read.

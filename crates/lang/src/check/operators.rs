@@ -239,7 +239,16 @@ fn unfit_operands(op: BinaryOp, left: &Expr, right: &Expr) -> Mismatch {
 
 /// True if `string(…)` takes a value of this type.
 fn is_shown(found: &Type) -> bool {
-    matches!(found, Type::Int | Type::Float | Type::Bool | Type::Time | Type::Date | Type::Decimal)
+    matches!(
+        found,
+        Type::Int
+            | Type::Float
+            | Type::Bool
+            | Type::Time
+            | Type::Date
+            | Type::Decimal
+            | Type::Enum(_)
+    )
 }
 
 /// True if a divisor is a literal other than 0.

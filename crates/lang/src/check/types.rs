@@ -63,6 +63,11 @@ impl Checker<'_> {
                     self.note_use(span, declared);
                     Type::Struct(name.clone())
                 }
+                Some((Named::Enum(index), declared)) => {
+                    let (index, declared) = (*index, *declared);
+                    self.note_use(span, declared);
+                    Type::Enum(Arc::clone(&self.program.enums[index]))
+                }
                 Some((Named::Object(_), _)) => {
                     self.diagnostics.push(m0201::render(
                         Mismatch::BareObject { name: name.to_string(), is_type: true },
@@ -75,8 +80,10 @@ impl Checker<'_> {
                         "bool", "int", "float", "string", "bytes", "time", "date", "decimal",
                         "counter",
                     ];
-                    let structs =
-                        self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Struct));
+                    let structs = self
+                        .names
+                        .iter()
+                        .filter(|(_, (named, _))| matches!(named, Named::Struct | Named::Enum(_)));
                     let near = self
                         .diagnostics
                         .near_miss(name, structs.map(|(name, _)| &**name).chain(builtin));
@@ -156,6 +163,7 @@ pub(super) fn unfit_key(schema: &Schema, found: &Type) -> Option<Mismatch> {
                 | Type::Time
                 | Type::Date
                 | Type::Decimal
+                | Type::Enum(_)
                 | Type::Ref(_)
         )
     };

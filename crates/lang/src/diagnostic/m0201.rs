@@ -1,5 +1,9 @@
 #![doc = include_str!("m0201.md")]
 
+use std::sync::Arc;
+
+use mingle_model::EnumType;
+
 use super::{Code, Diagnostic, Edit};
 use crate::syntax::Span;
 
@@ -14,6 +18,10 @@ pub(crate) enum Mismatch {
     Unknown { literal: &'static str },
     /// An expression without a value where a value is needed.
     NoValue { what: String },
+    /// An enumeration without values.
+    EmptyEnum { name: String },
+    /// The name of an enumeration in place of one of its values.
+    BareEnum { of: Arc<EnumType> },
     /// A type that cannot be a key.
     Key { found: String },
     /// A struct that cannot be a key because of the type of one of its fields.
@@ -56,14 +64,16 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
             "write the type of the variable: `let x: … =`".into(),
         ),
         Mismatch::NoValue { what } => new(format!("expected a value, but {what} gives none"), "no value".into()),
-        Mismatch::Key { found } => new(format!("`{found}` cannot be a key"), "expected `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal`, a `ref`, or a struct of these".into()),
+        Mismatch::EmptyEnum { name } => new(format!("`{name}` has no values"), "expected at least one value, such as `open`".into()),
+        Mismatch::BareEnum { of } => bare_enum(&of, span),
+        Mismatch::Key { found } => new(format!("`{found}` cannot be a key"), "expected `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal`, an enum, a `ref`, or a struct of these".into()),
         Mismatch::KeyPart { name, field, found } => new(
             format!("`{name}` cannot be a key: its field `{field}` is of type `{found}`"),
-            "expected a struct of `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal` and `ref` fields".into(),
+            "expected a struct of `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal`, enum and `ref` fields".into(),
         ),
         Mismatch::Index { found } => new(
             format!("an index cannot be ordered by `{found}`"),
-            "expected `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal`, a `ref`, or an `option` of these".into(),
+            "expected `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal`, an enum, a `ref`, or an `option` of these".into(),
         ),
         Mismatch::KeyCycle { object } => new(format!("the key of `{object}` leads back to itself"), "a key cannot hold a ref whose key holds it".into()),
         Mismatch::Recursive { name } => new(format!("`{name}` contains itself"), "expected `option<…>` or `list<…>` around it".into()),
@@ -83,6 +93,16 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
         Mismatch::Return { expected: Some(expected) } => new(format!("expected a value of type `{expected}` after `return`"), "no value".into()),
         Mismatch::Return { expected: None } => new("the transaction declares no result".into(), "a value is returned".into())
             .with_note("declare the result's type with `-> type` after the parameters"),
+    }
+}
+
+/// Renders the name of an enumeration in place of one of its values.
+fn bare_enum(of: &EnumType, span: Span) -> Diagnostic {
+    let title = format!("expected a value, but `{0}` is an enum: its values are `{0}.…`", of.name);
+    let plain = Diagnostic::new(Code::M0201, title, span, "no value");
+    match of.values.first() {
+        Some(first) => plain.with_note(format!("for example `{}.{}`", of.name, first.name)),
+        None => plain,
     }
 }
 

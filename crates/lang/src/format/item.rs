@@ -4,7 +4,7 @@ use super::doc::Doc;
 use super::{Formatter, LineStart};
 use crate::syntax::Span;
 use crate::syntax::ast::{
-    Allow, Function, Index, Item, ItemKind, Object, Operation, Param, Program, Store, Struct,
+    Allow, Enum, Function, Index, Item, ItemKind, Object, Operation, Param, Program, Store, Struct,
     Transaction,
 };
 
@@ -87,6 +87,7 @@ impl Formatter<'_> {
             ItemKind::Store(store) => self.store(store, close, docs),
             ItemKind::Object(object) => self.object(object, close, docs),
             ItemKind::Struct(item) => self.struct_item(item, close, docs),
+            ItemKind::Enum(item) => self.enum_item(item, close, docs),
             ItemKind::Function(function) => self.function(function, docs),
             ItemKind::Transaction(transaction) => self.transaction(transaction, docs),
         }
@@ -181,6 +182,26 @@ impl Formatter<'_> {
         for field in &item.fields {
             inner.extend(self.line(field.name.span.start, start));
             self.param(field, &mut inner);
+            inner.push(Doc::text(","));
+            start = LineStart::AsWritten;
+        }
+        self.braces(inner, close, start, docs);
+    }
+
+    fn enum_item(&mut self, item: &Enum, close: u32, docs: &mut Vec<Doc>) {
+        docs.extend([Doc::text("enum"), Doc::Space]);
+        self.ident(&item.name, docs);
+        let mut inner = Vec::new();
+        let mut start = LineStart::First;
+        for value in &item.values {
+            inner.extend(self.line(value.name.span.start, start));
+            inner.extend(self.doc_comments(value.name.span.start));
+            self.ident(&value.name, &mut inner);
+            if let Some((_, label)) = &value.label {
+                inner.extend([Doc::Space, Doc::text("="), Doc::Space]);
+                inner.extend(self.comments(label.start));
+                inner.push(self.token(label.start));
+            }
             inner.push(Doc::text(","));
             start = LineStart::AsWritten;
         }

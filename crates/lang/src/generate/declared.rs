@@ -15,12 +15,14 @@ pub const STORES: [(&str, &str); 5] = [
 pub const KEYS: [&str; 3] = ["a", "b", "c"];
 
 /// The fields of every kind of object, in order.
-const FIELDS: [&str; 19] =
-    ["n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h", "t", "w", "y", "u", "z"];
+const FIELDS: [&str; 20] = [
+    "n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h", "t", "w", "y", "u", "z",
+    "v",
+];
 
 /// Kinds of object with a key of each type that is not a string, with the key's field and its type.
 /// The kind of index `i` lives in the store of index `i`, modulo the number of stores.
-pub(super) const KEYED: [(&str, &str, &str); 8] = [
+pub(super) const KEYED: [(&str, &str, &str); 9] = [
     ("Number", "number", "int"),
     ("Seat", "place", "Place"),
     ("Switch", "on", "bool"),
@@ -29,6 +31,7 @@ pub(super) const KEYED: [(&str, &str, &str); 8] = [
     ("Raw", "raw", "bytes"),
     ("Day", "day", "date"),
     ("Price", "price", "decimal"),
+    ("Voice", "tone", "Tone"),
 ];
 
 /// Returns the index of a field of every kind of object.
@@ -73,6 +76,9 @@ pub(super) fn declarations(has_levels: bool) -> String {
         .expect("writing to a string cannot fail");
     }
     text.push_str("/// Two of a kind.\nstruct Pair { first: int, second: bool, }\n");
+    text.push_str(
+        "/// Of a voice.\nenum Tone { low, /// Not \"high\".\nmid = \"mid-range\", high, }\n",
+    );
     text.push_str("struct Place { row: int, letter: string }\n");
     for (index, (store, _)) in STORES.iter().enumerate() {
         let next = (index + 1) % STORES.len();
@@ -81,7 +87,7 @@ pub(super) fn declarations(has_levels: bool) -> String {
             "object O{index} in {store} {{ key name: string; n: int = {index}; b: bool; s: string; m: option<int>; \
              p: Pair; l: list<int>; r: ref O{index}; q: ref O{next}; c: counter; e: set<int>; f: set<ref O{next}>; \
              d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; t: time; w: float = 0.5; y: bytes = b\"-\"; \
-             u: date = date(\"2026-01-31\"); z: decimal; index by n; index by s, n as texts; }}"
+             u: date = date(\"2026-01-31\"); z: decimal; v: Tone = Tone.mid; index by n; index by s, n as texts; }}"
         )
         .expect("writing to a string cannot fail");
     }

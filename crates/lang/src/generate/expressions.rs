@@ -123,6 +123,7 @@ impl Generator {
             Kind::Date => format!("{object}.u"),
             Kind::Decimal => format!("{object}.z"),
             Kind::Bytes => format!("{object}.y"),
+            Kind::Tone => format!("{object}.v"),
             Kind::Ref(wanted) if wanted == store => format!("{object}.r"),
             Kind::Ref(wanted) if wanted == (store + 1) % STORES.len() => {
                 if self.random.one_in(2) {
@@ -145,6 +146,7 @@ impl Generator {
             "time" => self.expr(Kind::Time, rank, 1),
             "date" => self.expr(Kind::Date, rank, 1),
             "decimal" => self.expr(Kind::Decimal, rank, 1),
+            "Tone" => self.expr(Kind::Tone, rank, 1),
             "bytes" => self.expr(Kind::Bytes, rank, 1),
             "Place" => {
                 let (row, letter) = (self.expr(Kind::Int, rank, 1), self.expr(Kind::Text, rank, 1));

@@ -35,6 +35,7 @@ enum Kind {
     Date,
     Decimal,
     Bytes,
+    Tone,
     /// A ref to the kind of this index.
     Ref(usize),
 }
@@ -266,6 +267,7 @@ impl Generator {
             Kind::Date,
             Kind::Decimal,
             Kind::Bytes,
+            Kind::Tone,
             Kind::Ref(object),
             Kind::Ref(object),
         ])
@@ -289,6 +291,7 @@ impl Generator {
             Kind::Date => "date".into(),
             Kind::Decimal => "decimal".into(),
             Kind::Bytes => "bytes".into(),
+            Kind::Tone => "Tone".into(),
             Kind::Ref(index) => format!("ref O{index}"),
         };
         let keyword = if mutable { "var" } else { "let" };

@@ -25,6 +25,7 @@ impl Generator {
                 &["decimal(\"1.50\")", "decimal(\"-0.25\")", "decimal(\"3\")", "decimal(\"0.00\")"]
             }
             Kind::Bytes => &["b\"ab\"", "b\"\\x00\"", "b\"\""],
+            Kind::Tone => &["Tone.low", "Tone.mid", "Tone.high"],
             Kind::Ref(store) => {
                 return format!("O{store}[\"{}\"]", self.random.pick(&KEYS));
             }
@@ -70,6 +71,7 @@ impl Generator {
                         Kind::Date,
                         Kind::Text,
                         Kind::Bool,
+                        Kind::Tone,
                     ];
                     let kind = *self.random.pick(&kinds);
                     format!("string({})", self.part(kind, at))
@@ -98,6 +100,8 @@ impl Generator {
             Kind::Date => self.date(at),
             Kind::Decimal => self.decimal(at),
             Kind::Bytes => self.literal(kind),
+            Kind::Tone if self.random.one_in(3) => self.select(kind, at),
+            Kind::Tone => self.literal(kind),
             Kind::Ref(store) => {
                 if self.random.one_in(2) {
                     return format!("O{store}[{}]", self.part(Kind::Text, at));
@@ -207,7 +211,8 @@ impl Generator {
                 format!("({one} {op} {other})")
             }
             2 => {
-                let any = [Kind::Int, Kind::Maybe, Kind::List, Kind::Pair, Kind::Bool, kind];
+                let any =
+                    [Kind::Int, Kind::Maybe, Kind::List, Kind::Pair, Kind::Bool, Kind::Tone, kind];
                 let (any, op) = (*self.random.pick(&any), *self.random.pick(&["==", "!="]));
                 let (one, other) = self.two(any, at);
                 format!("(({one}) {op} ({other}))")

@@ -141,6 +141,7 @@ pub(super) fn name_of(item: &Item) -> Option<&Name> {
         ItemKind::Store(store) => Some(&store.name.name),
         ItemKind::Object(object) => Some(&object.name.name),
         ItemKind::Struct(declared) => Some(&declared.name.name),
+        ItemKind::Enum(declared) => Some(&declared.name.name),
         ItemKind::Function(function) => Some(&function.name.name),
         ItemKind::Transaction(_) => None,
     }

@@ -43,6 +43,9 @@ pub(super) fn members(tree: &ast::Program, record: &Record) -> Vec<(u32, u32)> {
             ItemKind::Struct(declared) => {
                 (&declared.name, declared.fields.iter().map(|field| &field.name).collect())
             }
+            ItemKind::Enum(declared) => {
+                (&declared.name, declared.values.iter().map(|value| &value.name).collect())
+            }
             ItemKind::Level { name, .. } => {
                 levels.entry(&name.name).or_insert(name.span.start);
                 continue;
@@ -108,6 +111,15 @@ impl Found {
                 self.add(Kind::Struct, &declared.name, shown, docs);
                 self.params(Kind::StructField, "", &declared.fields);
             }
+            ItemKind::Enum(declared) => {
+                let shown = format!("enum {}", declared.name.name);
+                self.add(Kind::Enum, &declared.name, shown, docs);
+                for value in &declared.values {
+                    let label = value.label.as_ref().map(|(label, _)| &**label);
+                    let shown = value_text(&value.name.name, label);
+                    self.add(Kind::EnumValue, &value.name, shown, &value.docs);
+                }
+            }
             ItemKind::Function(function) => {
                 let result = Some(&function.result);
                 let shown = signature("fn", &function.name, &function.params, result);
@@ -166,6 +178,14 @@ fn signature(word: &str, name: &Ident, params: &[Param], result: Option<&TypeExp
         .join(", ");
     let result = result.map_or(String::new(), |result| format!(" -> {}", type_text(result)));
     format!("{word} {}({params}){result}", name.name)
+}
+
+/// Returns a value of an enumeration as it is declared; the label only if it differs from the name.
+pub(super) fn value_text(name: &str, label: Option<&str>) -> String {
+    match label.filter(|label| *label != name) {
+        Some(label) => format!("{name} = {label:?}"),
+        None => name.to_owned(),
+    }
 }
 
 /// Returns a type as written.

@@ -41,6 +41,10 @@ pub enum Kind {
     Struct,
     /// A field of a struct.
     StructField,
+    /// An enumeration.
+    Enum,
+    /// A value of an enumeration.
+    EnumValue,
     /// A function.
     Function,
     /// A transaction.
@@ -285,6 +289,19 @@ impl Names {
                     name: index.name.to_string(),
                     shown: format!("{object}.{}({}).first(…)", index.name, fields.join(", ")),
                 }
+            })
+            .collect()
+    }
+
+    /// Returns the values of an enumeration.
+    pub fn values(&self, of: &str) -> Vec<Member> {
+        let declared = self.program.enums.iter().filter(|known| &*known.name == of);
+        declared
+            .flat_map(|declared| &declared.values)
+            .map(|value| Member {
+                kind: Kind::EnumValue,
+                name: value.name.to_string(),
+                shown: declared::value_text(&value.name, Some(&value.label)),
             })
             .collect()
     }

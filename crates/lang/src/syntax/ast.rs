@@ -1,6 +1,7 @@
 //! The syntax tree, as the program is written.
 
 mod bounds;
+mod enumeration;
 mod import;
 mod operator;
 
@@ -9,6 +10,7 @@ use mingle_model::Name;
 use super::token::Span;
 
 pub use bounds::Bounds;
+pub use enumeration::{Enum, EnumValue};
 pub use import::Import;
 pub use operator::BinaryOp;
 
@@ -76,6 +78,8 @@ pub enum ItemKind {
     Object(Object),
     /// `struct Name { … }`
     Struct(Struct),
+    /// `enum Name { … }`
+    Enum(Enum),
     /// `fn name(…) -> type { … }`
     Function(Function),
     /// `transaction name(…) { … }`

@@ -78,7 +78,8 @@ const OPERATIONS: [(&str, &str, &str); 54] = [
 ];
 
 /// The other constructs of the reference, with their form in the checked program.
-const OTHERS: [(&str, &str); 69] = [
+const OTHERS: [(&str, &str); 70] = [
+    ("a value of an enum", "value_type: Enum("),
     ("a read `by` a bound", "By(20)"),
     ("a read `at` a weaker level", "At(LevelId("),
     ("`match` over an answer", "MatchAnswer {"),
@@ -151,7 +152,9 @@ const OTHERS: [(&str, &str); 69] = [
 ];
 
 /// Constructs that only the text shows: their description, and parts of a line.
-const WRITTEN: [(&str, &[&str]); 22] = [
+const WRITTEN: [(&str, &[&str]); 24] = [
+    ("a value of an enum", &["Tone.low"]),
+    ("a label of an enum", &["mid = \"mid-range\""]),
     ("a command's result", &["x: int) -> int; }"]),
     ("an `isolated` transaction", &["isolated transaction"]),
     ("a message that reads", &["require ", " else ", ".s"]),

@@ -173,3 +173,34 @@ fn a_range_that_makes_no_sense_changes_nothing() {
     let hover = ask(&mut server, "textDocument/hover", 0, 6);
     assert!(hover.to_string().contains("store s"), "{hover}");
 }
+
+#[test]
+fn values_of_an_enum_are_completed_found_and_renamed() {
+    let mut server = open(
+        "store s: causal;\nenum Status { open, paid = \"p\" }\nobject O in s { key k: int; s: Status; }\n\
+         transaction t(o: ref O) { o.s = Status.paid; }\n",
+    );
+    let items = ask(&mut server, "textDocument/completion", 3, 39);
+    let labels: Vec<&str> = items
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|item| item["label"].as_str())
+        .collect();
+    assert_eq!(labels, ["open", "paid"], "{items}");
+    let types = ask(&mut server, "textDocument/completion", 2, 31);
+    assert!(types.to_string().contains("\"label\":\"Status\""), "{types}");
+    let hover = ask(&mut server, "textDocument/hover", 3, 41);
+    assert!(hover.to_string().contains("paid = \\\"p\\\""), "{hover}");
+    let params = json!({
+        "textDocument": { "uri": URI },
+        "position": { "line": 3, "character": 41 },
+        "newName": "settled",
+    });
+    tell(&mut server, Some(8), "textDocument/rename", params);
+    let renamed = drain(&mut server).remove(0);
+    let edits = renamed["result"]["changes"][URI].as_array().expect("edits").len();
+    assert_eq!(edits, 2, "{renamed}");
+    let symbols = ask(&mut server, "textDocument/documentSymbol", 0, 0);
+    assert_eq!(symbols[1]["children"][1]["name"], "paid", "{symbols}");
+}

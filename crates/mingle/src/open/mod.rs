@@ -30,6 +30,7 @@ use mingle_lang::hir::StoreId;
 use mingle_model::Level;
 #[cfg(any(feature = "embedded", feature = "postgres"))]
 use mingle_model::Name;
+use mingle_model::Type;
 use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
 #[cfg(feature = "embedded")]
 use mingle_store_embedded::GeoStore;
@@ -207,8 +208,12 @@ pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding)
     let operations = declared.operations.iter().map(|operation| {
         let described = StoreOperation {
             is_command: operation.is_command,
-            parameters: operation.params.clone(),
-            result: operation.result.clone(),
+            parameters: operation
+                .params
+                .iter()
+                .map(|(name, found)| (name.clone(), found.stored()))
+                .collect(),
+            result: operation.result.as_ref().map(Type::stored),
             body: bound.operations.get(&*operation.name).cloned(),
             index: operation.index.clone(),
         };
@@ -217,7 +222,7 @@ pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding)
     StoreSchema {
         store: declared.name.clone(),
         level: program.checked.levels.carrier(declared.level),
-        schema: program.schema().clone(),
+        schema: Arc::new(program.schema().stored()),
         operations: operations.collect(),
     }
 }

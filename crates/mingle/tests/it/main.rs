@@ -10,6 +10,7 @@ mod contest;
 mod costs;
 mod early;
 mod engines;
+mod enums;
 mod examples;
 mod geo;
 mod geo_bank;

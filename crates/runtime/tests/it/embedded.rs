@@ -112,7 +112,7 @@ pub fn open_with(
         let schema = StoreSchema {
             store: store.name.clone(),
             level: level_of(store),
-            schema: program.schema().clone(),
+            schema: program.schema().stored().into(),
             operations: declared.collect(),
         };
         Embedded::open(EmbeddedConfig::in_memory(), schema, world.clone())

@@ -6,7 +6,7 @@
 mod operations;
 mod types;
 
-use mingle_lang::syntax::ast::{ItemKind, Object, Struct};
+use mingle_lang::syntax::ast::{Enum, ItemKind, Object, Struct};
 use mingle_lang::{Checked, Program};
 use mingle_runtime::intent::ProgramHash;
 use serde_json::{Map, Value as Json, json};
@@ -28,6 +28,13 @@ impl<'a> Described<'a> {
     fn objects(&self) -> impl Iterator<Item = (&str, &Object)> {
         self.checked.syntax.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Object(object) => Some((item.docs.as_str(), object)),
+            _ => None,
+        })
+    }
+
+    fn enums(&self) -> impl Iterator<Item = (&str, &Enum)> {
+        self.checked.syntax.items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Enum(declared) => Some((item.docs.as_str(), declared)),
             _ => None,
         })
     }

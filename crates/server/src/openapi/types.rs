@@ -17,6 +17,7 @@ pub(super) fn schema(value_type: &Type) -> Json {
         Type::Time => built_in("time"),
         Type::Date => built_in("date"),
         Type::Decimal => built_in("decimal"),
+        Type::Enum(declared) => reference(&escape_name(&declared.name)),
         Type::Struct(name) => reference(&escape_name(name)),
         Type::Ref(name) => reference(&key_name(name)),
         Type::List(inner) => json!({ "type": "array", "items": schema(inner) }),
@@ -136,6 +137,13 @@ pub(super) fn schemas(described: &Described) -> Json {
             }
         }
         schemas.insert(escape_name(&found.name), with_docs(object(properties, required), docs));
+    }
+    for (docs, written) in described.enums() {
+        let mut all = described.program.checked.enums.iter();
+        let Some(found) = all.find(|known| known.name == written.name.name) else { continue };
+        let labels: Vec<&str> = found.values.iter().map(|value| &*value.label).collect();
+        let shown = json!({ "type": "string", "enum": labels });
+        schemas.insert(escape_name(&found.name), with_docs(shown, docs));
     }
     for (docs, written) in described.objects() {
         let Some(found) = declared.objects.get(&written.name.name) else { continue };

@@ -65,6 +65,16 @@ function bool(name) {
   };
 }
 
+function choice(shape, name) {
+  const options = shape.values.map((value) => element("option", { value }, value));
+  const input = element("select", { name }, ...options);
+  return {
+    element: input,
+    text: () => JSON.stringify(input.value),
+    set: (value) => { input.value = value ?? shape.values[0]; },
+  };
+}
+
 function reference(shape, structs, name) {
   const inner = field(shape.key, structs, name, shape.object);
   const keep = (value) => { remember(shape.object, value); return value; };
@@ -149,6 +159,7 @@ function struct(shape, structs, name) {
 export function field(shape, structs, name, suggestions) {
   switch (shape.kind) {
     case "bool": return bool(name);
+    case "enum": return choice(shape, name);
     case "ref": return reference(shape, structs, name);
     case "option": return option(shape, structs, name);
     case "list": return list(shape, structs, name);

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mingle_lang::Program;
+use mingle_model::{Name, Type};
 use mingle_runtime::intent::ProgramHash;
 use tokio::sync::Semaphore;
 
@@ -117,8 +118,10 @@ fn fits(served: &Program, program: &Program, store: &str) -> Result<(), String> 
         let (has, wants) = (has.name(), wants.name());
         return Err(format!("the program wants store {store} to be {wants}, and it is {has}"));
     }
-    for declared in program.schema().objects.values() {
-        let known = served.schema().objects.get(&declared.name);
+    // A store sees labels, so that programs with other values of an enumeration fit.
+    let (served, wanted) = (served.schema().stored(), program.schema().stored());
+    for declared in wanted.objects.values() {
+        let known = served.objects.get(&declared.name);
         let is_alike = match known {
             Some(known) if *declared.store == *store => known == declared,
             // Refs to objects of another store may be kept here.
@@ -132,8 +135,8 @@ fn fits(served: &Program, program: &Program, store: &str) -> Result<(), String> 
             ));
         }
     }
-    for (name, declared) in &program.schema().structs {
-        if served.schema().structs.get(name).is_some_and(|known| known != declared) {
+    for (name, declared) in &wanted.structs {
+        if served.structs.get(name).is_some_and(|known| known != declared) {
             return Err(format!(
                 "struct {name} is declared in another way than in the program that is served"
             ));
@@ -143,8 +146,9 @@ fn fits(served: &Program, program: &Program, store: &str) -> Result<(), String> 
         let is_alike = here.operations.iter().any(|known| {
             known.name == operation.name
                 && known.is_command == operation.is_command
-                && known.params == operation.params
-                && known.result == operation.result
+                && stored(&known.params) == stored(&operation.params)
+                && known.result.as_ref().map(Type::stored)
+                    == operation.result.as_ref().map(Type::stored)
         });
         if !is_alike {
             return Err(format!(
@@ -154,6 +158,11 @@ fn fits(served: &Program, program: &Program, store: &str) -> Result<(), String> 
         }
     }
     Ok(())
+}
+
+/// Returns the types of parameters as stores see them.
+fn stored(params: &[(Name, Type)]) -> Vec<Type> {
+    params.iter().map(|(_, found)| found.stored()).collect()
 }
 
 #[cfg(test)]

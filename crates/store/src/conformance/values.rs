@@ -54,6 +54,7 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
         .map(Value::from)
         .to_vec(),
         Type::String => texts.map(Value::from).to_vec(),
+        Type::Enum(of) => of.values.iter().map(|it| Value::String(it.label.clone())).collect(),
         Type::Bytes => [&b""[..], b"\0", b"\0\0", b"\0\xff", b"\0\x01", b"\xff", b"\xff\xff", b"a"]
             .map(|bytes| Value::Bytes(bytes.into()))
             .to_vec(),

@@ -138,7 +138,7 @@ mod tests {
         let schema = StoreSchema {
             store: "s".into(),
             level: mingle_model::Level::Linearizable,
-            schema: program.schema().clone(),
+            schema: program.schema().stored().into(),
             operations: BTreeMap::new(),
         };
         let world = TestWorld::new(1);

@@ -236,7 +236,7 @@ pub(super) fn schema(program: &mingle_lang::Program, store: Store) -> StoreSchem
     StoreSchema {
         store: declared.name.clone(),
         level: program.checked.levels.carrier(declared.level),
-        schema: program.schema().clone(),
+        schema: program.schema().stored().into(),
         operations: operations.collect(),
     }
 }

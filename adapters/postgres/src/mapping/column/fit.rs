@@ -2,6 +2,8 @@
 
 use mingle_model::{Schema, Type};
 
+use super::super::labels::Labels;
+
 /// The form in which values are sent and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cast {
@@ -46,6 +48,10 @@ pub(crate) struct Described {
     pub(crate) shown: String,
     /// Its type, without length.
     pub(crate) sql_type: String,
+    /// The name of the type, without its schema; for an array that of its items.
+    pub(crate) type_name: String,
+    /// The values that it can hold, if they are listed.
+    pub(crate) labels: Option<Labels>,
     /// True if the type is an enumeration.
     pub(crate) is_enum: bool,
     /// True if null is refused.

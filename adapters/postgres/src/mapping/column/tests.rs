@@ -8,6 +8,8 @@ fn described(base: &str) -> Described {
         base: base.into(),
         shown: base.into(),
         sql_type: base.into(),
+        type_name: base.into(),
+        labels: None,
         is_enum: false,
         is_not_null: true,
         has_default: false,

@@ -2,7 +2,7 @@
 //! no more.
 
 use mingle_model::Type;
-use mingle_store_postgres::{ColumnDescription, ForeignKey, TableDescription};
+use mingle_store_postgres::{ColumnDescription, Enumeration, ForeignKey, TableDescription};
 
 use super::{binding, next, program};
 use crate::init::objects::design;
@@ -56,6 +56,7 @@ fn column(name: String, fits: Result<Type, String>) -> ColumnDescription {
         name,
         sql_type,
         fits,
+        enumeration: None,
         key_obstacle: None,
         folds_case: false,
         is_not_null: true,
@@ -77,7 +78,15 @@ fn tables(random: &mut Random) -> Vec<TableDescription> {
         random.name("items"),
         vec![
             column(random.name("id"), Ok(Type::Int)),
-            column(random.name("title"), Ok(Type::String)),
+            ColumnDescription {
+                enumeration: Some(Enumeration {
+                    name: Some(random.name("kind")),
+                    labels: (0..3)
+                        .map(|at| random.name(&format!("{at}")).replace('\0', ""))
+                        .collect(),
+                }),
+                ..column(random.name("title"), Ok(Type::String))
+            },
             column(random.name("shape"), Err(odd)),
         ],
         1,
@@ -124,6 +133,9 @@ fn hostile_names_add_nothing() {
         assert!(!checked.has_errors(), "round {round}: {:?}\n{text}", checked.diagnostics);
         let compiled = checked.program.as_ref().expect("a program");
         assert_eq!(compiled.checked.objects.len(), 2, "{text}");
+        let labels = compiled.checked.enums[0].values.iter().map(|value| value.label.to_string());
+        let given = tables[0].columns[1].enumeration.as_ref().expect("it lists them");
+        assert!(labels.eq(given.labels.iter().cloned()), "{text}");
         assert!(compiled.plans.iter().all(|plan| plan.name.starts_with("find_")), "{text}");
         let is_odd = |c: char| c.is_control() && c != '\n';
         assert!(!text.contains(is_odd) && !text.contains(['\u{2028}', '\u{202e}']), "{text:?}");

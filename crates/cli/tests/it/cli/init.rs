@@ -38,7 +38,8 @@ CREATE TABLE orders (
     referred_by bigint REFERENCES customers,
     contact varchar(200) REFERENCES customers (email),
     placed timestamptz NOT NULL DEFAULT now(),
-    gift boolean
+    gift boolean,
+    state text NOT NULL DEFAULT 'new' CHECK (state IN ('new', 'paid', 'NC-17'))
 );
 CREATE TABLE order_items (
     order_id bigint REFERENCES orders ON DELETE CASCADE,
@@ -95,12 +96,14 @@ fn a_shop_becomes_a_program_that_runs() {
     let run = ok(path, &["init", &database.url, "--name", "shop"]);
     let program = written(path, "shop.mingle");
     for line in [
-        "object Customer in shop {\n    key id: int;\n    email: string;\n    full_name: option<string>;\n    tier: string;\n    credit: decimal;\n    joined: time;\n",
+        "object Customer in shop {\n    key id: int;\n    email: string;\n    full_name: option<string>;\n    tier: Tier;\n    credit: decimal;\n    joined: time;\n",
         "object Profile in shop {\n    key customer: ref Customer;\n    in_: option<string>;\n",
         "// Left out: settings is jsonb: ",
         "    weight: option<float>;\n    shelf: date;\n    photo: option<bytes>;\n    // Can only be read: the database sets it.\n    label: option<string>;\n",
         "// Left out: search is tsvector: it is for searches",
-        "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n",
+        "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n    state: OrderState;\n",
+        "\nenum Tier {\n    basic,\n    gold,\n}\n",
+        "\nenum OrderState {\n    new_ = \"new\",\n    paid,\n    nc_17 = \"NC-17\",\n}\n",
         "    order_items: map<ref Product, int>;\n",
         "/// The key of order_notes.\nstruct OrderNoteKey {\n    order_id: ref Order,\n    line: int,\n}",
         "object OrderNote in shop {\n    key key: OrderNoteKey;\n    author: string;\n    note: string;\n}",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -274,6 +275,34 @@ func (wireString) wireWrite(w *wireWriter, value string) {
 
 func (wireString) wireRead(r *wireReader, found any) string {
 	return r.text("a string", found)
+}
+
+// wireOneOf is the type of an enumeration.
+type wireOneOf[T ~string] struct {
+	name   string
+	values []T
+}
+
+// wireNewOneOf returns the type of an enumeration with these values.
+func wireNewOneOf[T ~string](name string, values ...T) wireOneOf[T] {
+	return wireOneOf[T]{name, values}
+}
+
+func (of wireOneOf[T]) wireWrite(w *wireWriter, value T) {
+	if !slices.Contains(of.values, value) {
+		w.refuse("expected a value of %s, found %s", of.name, wireShown(string(value)))
+		return
+	}
+	w.text(string(value))
+}
+
+func (of wireOneOf[T]) wireRead(r *wireReader, found any) T {
+	expected := "a value of " + of.name
+	value := T(r.text(expected, found))
+	if !slices.Contains(of.values, value) {
+		r.expect(expected, found)
+	}
+	return value
 }
 
 // wireBytes is the type of bytes.

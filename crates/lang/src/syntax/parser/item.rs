@@ -7,7 +7,7 @@ use super::super::ast::{
 use super::super::token::{Punct, TokenKind};
 use super::{Mistake, Parse, Parser};
 use crate::diagnostic::Edit;
-use crate::diagnostic::m0001::{Foreign, Syntax};
+use crate::diagnostic::m0001::Foreign;
 
 impl Parser<'_> {
     pub(super) fn program(&mut self) -> Program {
@@ -68,9 +68,9 @@ impl Parser<'_> {
             "store" => self.store().map(ItemKind::Store),
             "object" => self.object().map(ItemKind::Object),
             "struct" => self.struct_item().map(ItemKind::Struct),
+            "enum" => self.enum_item().map(ItemKind::Enum),
             "fn" => self.function().map(ItemKind::Function),
             "isolated" | "transaction" => self.transaction().map(ItemKind::Transaction),
-            "enum" => Err(self.mistake(Syntax::Reserved { what: "`enum`" })),
             "import" => return self.late_import().map(|()| None),
             _ => return self.foreign_item(),
         };
@@ -84,13 +84,14 @@ impl Parser<'_> {
             "store" => self.store().map(ItemKind::Store),
             "object" => self.object().map(ItemKind::Object),
             "struct" => self.struct_item().map(ItemKind::Struct),
+            "enum" => self.enum_item().map(ItemKind::Enum),
             "fn" => self.function().map(ItemKind::Function),
             _ => self.transaction().map(ItemKind::Transaction),
         }
     }
 
     pub(super) fn expected_item(&mut self) -> Mistake {
-        self.expected("`level`, `store`, `object`, `struct`, `fn` or `transaction`".into())
+        self.expected("`level`, `store`, `object`, `struct`, `enum`, `fn` or `transaction`".into())
     }
 
     fn level(&mut self) -> Parse<ItemKind> {

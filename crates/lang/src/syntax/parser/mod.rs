@@ -6,6 +6,7 @@
 //! rest of that item. Mistakes after it are reported too.
 
 mod allow;
+mod enumeration;
 mod expr;
 mod field;
 mod foreign;
@@ -43,8 +44,8 @@ pub const EXPRESSION_HEIGHT_MAX: usize = 256;
 const MISTAKES_MAX: usize = 500;
 
 /// Words that start an item if a name follows them.
-const ITEM_WORDS: [&str; 7] =
-    ["level", "store", "object", "struct", "fn", "transaction", "isolated"];
+const ITEM_WORDS: [&str; 8] =
+    ["level", "store", "object", "struct", "enum", "fn", "transaction", "isolated"];
 
 /// Reads a program from its tokens. Unreadable parts are missing from the tree and described by the
 /// diagnostics.

@@ -2,6 +2,7 @@
 
 mod contest;
 mod dying;
+mod enums;
 mod keys;
 mod killed;
 mod legacy;

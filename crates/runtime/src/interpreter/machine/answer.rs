@@ -84,6 +84,7 @@ impl<'a> Machine<'a> {
                 let mut answers = FxHashMap::default();
                 for (read, data) in std::mem::take(&mut self.awaited).into_iter().zip(data) {
                     self.spend(weight(&data))?;
+                    self.check_labels(&read, &data)?;
                     answers.insert(read, data);
                 }
                 let fetched = std::mem::replace(&mut self.fetched, answers);

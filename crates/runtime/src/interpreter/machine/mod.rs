@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod hold;
+mod labels;
 mod read;
 mod recorded;
 mod refuse;
@@ -212,10 +213,11 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     ///
-    /// If they hold more than the transaction may use.
+    /// If they hold more than the transaction may use, or a label that the program does not declare.
     pub fn supply(&mut self, answers: Vec<Data>) -> Result<(), Error> {
         for (read, data) in std::mem::take(&mut self.awaited).into_iter().zip(answers) {
             self.spend(weight(&data))?;
+            self.check_labels(&read, &data)?;
             self.fetched.insert(read, data);
         }
         Ok(())

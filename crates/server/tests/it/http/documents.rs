@@ -130,6 +130,36 @@ fn names_that_are_not_ascii_are_escaped() {
 }
 
 #[test]
+fn enums_are_lists_of_their_labels() {
+    let text = "store s: causal;
+        /// How far it is.
+        enum Status { open, paid = \"it's \\\"paid\\\"\" }
+        object O in s { key k: Status; n: int; was: option<Status>; }
+        transaction t(o: ref O, s: Status) -> Status { o.was = some(s); o.n += 1; return o.k; }";
+    let served = Served::with(text, "", |_| {});
+    let document = served.get("/openapi.json").json();
+    check_references(&document, &document);
+    let labels = json!(["open", "it's \"paid\""]);
+    let status = json!({ "type": "string", "enum": labels, "description": "How far it is." });
+    assert_eq!(document["components"]["schemas"]["Status"], status);
+    for label in labels.as_array().expect("a list") {
+        let answer = served.call("t", &json!({ "o": label, "s": label }));
+        assert_eq!((answer.status, &answer.json()["result"]), (200, label), "{}", answer.json());
+    }
+    let shown = served.get("/v1/objects/O/open").json();
+    assert_eq!(shown, json!({ "k": "open", "n": 1, "was": "open" }));
+    assert_eq!(served.get("/v1/objects/O/it%27s%20%22paid%22").json()["n"], 1);
+    for wrong in [json!("paid"), json!(""), json!(1), json!(null)] {
+        let answer = served.call("t", &json!({ "o": "open", "s": wrong }));
+        let detail = answer.json()["detail"].to_string();
+        assert!(answer.status == 400 && detail.contains("expected one of"), "{detail}");
+    }
+    let program = served.get("/v1/program").json();
+    let shape = json!({ "kind": "enum", "name": "Status", "values": labels });
+    assert_eq!(program["transactions"][0]["params"][1]["shape"], shape);
+}
+
+#[test]
 fn what_is_answered_is_what_the_document_says() {
     let served = Served::new();
     let document = served.get("/openapi.json").json();

@@ -24,6 +24,7 @@ func main() {
 	times(client)
 	dates(client)
 	decimals(client)
+	enums(client)
 	objects(client)
 	unsendable(client)
 }
@@ -67,6 +68,23 @@ func text() String {
 		Constructor: Some(Some(Some([]byte{}))),
 		Proto:       1,
 		Init:        2,
+	}
+}
+
+func enums(client *Client) {
+	ratings := []Literal{"a", LiteralNc17, LiteralNew, LiteralHostile, "A", LiteralNone}
+	check.Equal(string(LiteralHostile), "\"'\\*/\u2028\u202e\n${x}")
+	for _, rating := range ratings {
+		grade := Grade{Rating: rating}
+		check.Equal(check.Must(client.Rate(ctx, grade, rating, ratings)), append(ratings[:len(ratings):len(ratings)], rating))
+		graded, found, err := Show(ctx, client, grade)
+		check.True(found && err == nil, err)
+		check.Equal(*graded.Rated, rating)
+		check.Equal(graded.ByRating, map[Literal]Runtime{rating: "client"})
+	}
+	for _, wrong := range []Literal{"b", "nc_17", ""} {
+		_, err := client.Rate(ctx, Grade{Rating: "a"}, wrong, nil)
+		check.True(err != nil && strings.Contains(err.Error(), "a value of Literal"), err)
 	}
 }
 

@@ -14,6 +14,8 @@ from clients.odd import (
     ExactDate,
     ExactTime,
     Flag,
+    Grade,
+    Literal_,
     MingleError,
     Number,
     Option,
@@ -60,6 +62,15 @@ for half in (0.1, math.inf, -math.inf, 5e-324):
 assert math.isnan(client.half(Number(1), math.nan))
 assert client.flip(Flag(False)) == Flag(True)
 
+# Values of an enum are their labels.
+ratings: list[Literal_] = ["a", "NC-17", "new", "\"'\\*/\u2028\u202e\n${x}", "A", "none"]
+for rating in ratings:
+    grade = Grade(rating)
+    assert client.rate(grade, rating, ratings) == [*ratings, rating]
+    graded = client.show(grade)
+    assert graded is not None and graded.rating == graded.rated == rating
+    assert graded.by_rating == {rating: "client"}
+
 
 def refused(kind: type[Exception], call: Any, *values: Any) -> None:
     """What cannot be sent exactly is refused before anything is sent."""
@@ -91,6 +102,8 @@ for wrong in (True, "1.5", None, b"1"):
 refused(ValueError, client.later, Day(datetime(2026, 1, 1)), 1)
 for wrong in (1, "2026-01-01T00:00:00Z", epoch.date(), None):
     refused(TypeError, client.later, Day(wrong), 1)
+for wrong in ("b", "nc_17", "", 1, None):
+    refused(TypeError, client.rate, Grade("a"), wrong, [])
 for wrong in (1, None, b"a", True):
     refused(TypeError, client.show, User(wrong))
 for wrong in (1, "true", None):

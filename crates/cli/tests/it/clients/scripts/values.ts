@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import {
   Client, Day, ExactTime, Flag, Number_, Result, Session_, User, UserFields,
-  type Option, type String_,
+  Grade, type Literal, type Option, type String_,
 } from "./clients/odd.js";
 
 const client = new Client(process.argv[2] ?? "");
@@ -44,6 +44,20 @@ for (const half of [0.1, Infinity, -Infinity, NaN, 5e-324]) {
 }
 assert.ok((await client.flip(new Flag(false))).equals(new Flag(true)));
 assert.ok(Object.is(await client.half(new Number_(1), -0), -0));
+
+// Values of an enum are their labels, and no other text is sent.
+const ratings: Literal[] = ["a", "NC-17", "new", "\"'\\*/\u2028\u202e\n${x}", "A", "none"];
+for (const rating of ratings) {
+  const grade = new Grade(rating);
+  assert.deepEqual(await client.rate(grade, rating, ratings), [...ratings, rating]);
+  const graded = await client.show(grade);
+  assert.equal(graded?.rating, rating);
+  assert.equal(graded?.rated, rating);
+  assert.equal(graded?.byRating.get(rating), "client");
+}
+for (const wrong of ["b", "nc_17", "", 1, null] as unknown[] as Literal[]) {
+  await assert.rejects(client.rate(new Grade("a"), wrong, []), /a value of Literal/);
+}
 
 // A value that cannot be sent exactly, or is not of its type, is refused before it is sent.
 const unsafe = [1.5, 2 ** 53, -(2 ** 53), NaN, Infinity, 2n ** 63n, -(2n ** 63n) - 1n];
