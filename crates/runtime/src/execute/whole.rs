@@ -98,7 +98,8 @@ impl Executor {
         is_open.then(|| Step::Whole(found.clone()))
     }
 
-    /// Waits for the transactions for which an attempt at a phase must wait, if its end says so.
+    /// Waits for the transactions for which an attempt at a phase must wait, if its end says so. Boxed, since waits are
+    /// rare and the futures of calls are large.
     pub(crate) async fn wait_for(
         &self,
         execution: &Execution,
@@ -111,10 +112,11 @@ impl Executor {
             Step::Wait(ids) => {
                 self.tell_waits(control, report, phase, &ids);
                 let at = report.store.clone();
-                self.wait(execution, tries, control, report, (at.as_ref(), &ids)).await
+                Box::pin(self.wait(execution, tries, control, report, (at.as_ref(), &ids))).await
             }
             Step::Whole(found) => {
-                self.wait_for_whole(execution, tries, control, report, (phase, &found)).await
+                let whole = (phase, &found);
+                Box::pin(self.wait_for_whole(execution, tries, control, report, whole)).await
             }
             _ => Ok(()),
         }
