@@ -78,7 +78,7 @@ pub(crate) enum Step {
     /// The attempt must first wait for these transactions.
     Wait(Vec<(TransactionId, Awaited)>),
     /// The attempt must first wait for the whole of these transactions, also at other stores.
-    Whole(WaitSet),
+    Whole(Box<WaitSet>),
 }
 
 /// One attempt.

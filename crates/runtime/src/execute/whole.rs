@@ -95,7 +95,7 @@ impl Executor {
             let awaited = self.awaited_at(execution, name, found);
             awaited.iter().any(|(store, id, _)| !is_known(name, *store, *id))
         });
-        is_open.then(|| Step::Whole(found.clone()))
+        is_open.then(|| Step::Whole(Box::new(found.clone())))
     }
 
     /// Waits for the transactions for which an attempt at a phase must wait, if its end says so. Boxed, since waits are
@@ -115,7 +115,7 @@ impl Executor {
                 Box::pin(self.wait(execution, tries, control, report, (at.as_ref(), &ids))).await
             }
             Step::Whole(found) => {
-                let whole = (phase, &found);
+                let whole = (phase, &*found);
                 Box::pin(self.wait_for_whole(execution, tries, control, report, whole)).await
             }
             _ => Ok(()),

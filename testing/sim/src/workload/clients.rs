@@ -115,7 +115,7 @@ async fn attempt(
             key: asked.is_keyed.then(|| CallKey::new("client", &asked.tag_text())),
             ..Call::new(asked.name(), asked.arguments())
         };
-        within(&inner, patience, runtime.call(call)).await
+        Box::pin(within(&inner, patience, runtime.call(call))).await
     });
     let answered = running.await;
     if answered.is_none() {
