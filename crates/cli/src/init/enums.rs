@@ -89,7 +89,7 @@ fn values(labels: &[String]) -> Vec<(String, String)> {
     let is_name = |label: &str| {
         identifier(label, "value") == label && label != "_" && Keyword::from_text(label).is_none()
     };
-    // Labels that are names keep them, whatever stands before them.
+    // A label that is a name keeps it; the other labels take names that are left.
     labels.iter().filter(|label| is_name(label)).for_each(|label| {
         taken.take(label.clone());
     });

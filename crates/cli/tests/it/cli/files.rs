@@ -77,7 +77,7 @@ fn a_mistake_has_the_name_of_its_file_in_every_format() {
     let first = &json["diagnostics"][0];
     assert_eq!(first["file"], "app/parts/items.mingle");
     assert_eq!(first["start"], json!({ "line": 5, "column": 11 }));
-    // The file by itself is formatted whatever the others have.
+    // The file by itself is formatted, also if other files have mistakes.
     let run = mingle(folder.path(), &["fmt", "--check", "app/parts/items.mingle"]);
     assert_eq!(run.code, Some(0), "{}", run.stdout);
 }
