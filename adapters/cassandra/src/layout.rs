@@ -226,9 +226,10 @@ impl Layout {
             Read::Contains(address, _) | Read::SetSize(address) | Read::Elements(address) => {
                 (address, Shape::Set)
             }
-            Read::Entry(address, _) | Read::MapSize(address) | Read::Entries(address) => {
-                (address, Shape::Map)
-            }
+            Read::Entry(address, _)
+            | Read::MapSize(address)
+            | Read::Entries(address)
+            | Read::MapSlice { address, .. } => (address, Shape::Map),
             Read::LogSize(address) | Read::LogLast(address, _) | Read::LogSlice { address, .. } => {
                 (address, Shape::Log)
             }

@@ -104,12 +104,16 @@ fn data(layout: &Layout, read: &Read, field: Found<'_>, rows: &[Row]) -> Result<
             elements.dedup();
             Data::Values(elements)
         }
-        Read::Entries(_) => {
+        Read::Entries(_) | Read::MapSlice { .. } => {
             let mut entries = BTreeMap::new();
             for row in rows {
                 entries.insert(element(layout, field, row)?, value(layout, field, row)?);
             }
-            Data::Entries(entries.into_iter().collect())
+            // Rows are in the order of the elements' names, which is not that of all types of keys.
+            Data::Entries(match read {
+                Read::MapSlice { range, .. } => range.slice(&entries),
+                _ => entries.into_iter().collect(),
+            })
         }
         Read::LogLast(_, count) => {
             let last = rows.iter().take(size(*count)).rev();

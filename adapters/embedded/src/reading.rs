@@ -1,7 +1,7 @@
 //! Answers to reads, computed from rows in the same way for every engine.
 
 use mingle_model::{Ref, TransactionId, Value, Version, WitnessRow};
-use mingle_store::{Address, Answer, Data, Read, RecordKey, RecordKind};
+use mingle_store::{Address, Answer, Data, KeyRange, Read, RecordKey, RecordKind};
 
 use crate::builtin::{self, Builtin, Question};
 use crate::core::{Core, Failure};
@@ -102,6 +102,7 @@ impl<'a> Reading<'a> {
             Read::Entry(address, entry) => self.entry(address, entry),
             Read::MapSize(address) => self.size(address, Shape::Map),
             Read::Entries(address) => self.entries(address),
+            Read::MapSlice { address, range } => self.map_slice(address, range),
             Read::LogSize(address) => self.size(address, Shape::Log),
             Read::LogLast(address, count) => self.log_last(address, *count),
             Read::LogSlice { address, from, count } => self.log_slice(address, *from, *count),
@@ -208,6 +209,33 @@ impl<'a> Reading<'a> {
             entries.push((key, value::decode(row::unit_value(row))));
             true
         })?;
+        Ok((Data::Entries(entries), header.version))
+    }
+
+    fn map_slice(&mut self, address: &Address, range: &KeyRange) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Map)?;
+        let header = self.header(&object, &field)?;
+        let prefix = key::elements(&field);
+        let bound = |key: &Value| key::element(&field, key);
+        let lower = range.from.as_ref().map_or_else(|| prefix.clone(), bound);
+        let upper =
+            range.before.as_ref().map_or_else(|| prefix_end(&prefix), |key| Some(bound(key)));
+        let is_empty = upper.as_ref().is_some_and(|upper| lower >= *upper);
+        let mut entries = Vec::new();
+        if range.count > 0 && !is_empty {
+            let direction = if range.is_last { Direction::Backward } else { Direction::Forward };
+            let view = Overlay::new(self.base, self.changes);
+            view.range(&lower, upper.as_deref(), direction, &mut |key, row| {
+                let key = order::decode(&mut &key[prefix.len()..]);
+                if range.contains(&key) {
+                    entries.push((key, value::decode(row::unit_value(row))));
+                }
+                (entries.len() as u64) < range.count
+            })?;
+        }
+        if range.is_last {
+            entries.reverse();
+        }
         Ok((Data::Entries(entries), header.version))
     }
 

@@ -84,6 +84,8 @@ impl Many {
 /// The identity of a statement whose text depends only on the layout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Text {
+    /// A slice of a map in an existing table, the field at this index; true for the last entries.
+    MappedSlice(Name, u16, bool),
     /// Rows of a kind with these fields; few or many objects.
     Rows(Name, Vec<u16>, Many),
     /// The same, and witness rows.

@@ -87,9 +87,10 @@ impl Reader<'_> {
             Read::Contains(address, _) | Read::SetSize(address) | Read::Elements(address) => {
                 self.field(objects, address, Shape::Set, read)
             }
-            Read::Entry(address, _) | Read::MapSize(address) | Read::Entries(address) => {
-                self.field(objects, address, Shape::Map, read)
-            }
+            Read::Entry(address, _)
+            | Read::MapSize(address)
+            | Read::Entries(address)
+            | Read::MapSlice { address, .. } => self.field(objects, address, Shape::Map, read),
             Read::LogSize(address) | Read::LogLast(address, _) | Read::LogSlice { address, .. } => {
                 self.field(objects, address, Shape::Log, read)
             }
@@ -230,7 +231,7 @@ impl Reader<'_> {
                 elements.sort();
                 Ok(Data::Values(elements))
             }
-            Read::Entries(address) => {
+            Read::Entries(address) | Read::MapSlice { address, .. } => {
                 let of = self.layout.field(address, &[Shape::Map])?;
                 let found = reply::strings(found)?;
                 let entry =
@@ -238,6 +239,9 @@ impl Reader<'_> {
                 let mut entries: Vec<(Value, Value)> =
                     found.chunks_exact(2).map(entry).collect::<Result<_, String>>()?;
                 entries.sort();
+                if let Read::MapSlice { range, .. } = read {
+                    entries = range.slice(entries.iter().map(|(key, value)| (key, value)));
+                }
                 Ok(Data::Entries(entries))
             }
             Read::LogLast(_, 0) | Read::LogSlice { count: 0, .. } => Ok(Data::Values(Vec::new())),
@@ -277,7 +281,8 @@ fn command(read: &Read) -> Vec<Word> {
         Read::Contains(..) => words!["SISMEMBER"],
         Read::Entry(..) | Read::Register(_) | Read::Counter(_) => words!["HGET"],
         Read::MapSize(_) => words!["HLEN"],
-        Read::Entries(_) => words!["HGETALL"],
+        // A hash has no order, so a slice is cut out of all entries.
+        Read::Entries(_) | Read::MapSlice { .. } => words!["HGETALL"],
         // For a read of no lines only the version counts.
         Read::LogSize(_) | Read::LogLast(_, 0) | Read::LogSlice { count: 0, .. } => words!["LLEN"],
         Read::LogLast(_, count) => words!["LRANGE", format!("-{}", index(*count)), "-1"],

@@ -344,6 +344,19 @@ pub enum Iterated {
     List(Expr),
     /// A set, map or log of an object, read at a weaker level if one is named.
     Collection(Place, Option<LevelId>),
+    /// A slice of a map: its keys and values.
+    Slice {
+        /// The map.
+        map: Place,
+        /// The operation.
+        read: CollectionRead,
+        /// Its arguments.
+        args: Vec<Expr>,
+        /// The weaker level at which it is read, if one is named.
+        level: Option<LevelId>,
+        /// The span of the whole operand.
+        span: Span,
+    },
 }
 
 /// A field of the object that an expression names.
@@ -396,10 +409,21 @@ pub enum CollectionRead {
     MapGet,
     MapSize,
     MapKeys,
+    MapFirst,
+    MapLast,
+    MapAfter,
+    MapSlice,
     LogLast,
     LogSlice,
     LogSize,
     LogList,
+}
+
+impl CollectionRead {
+    /// True if it reads a slice of a map.
+    pub fn is_map_slice(self) -> bool {
+        matches!(self, Self::MapFirst | Self::MapLast | Self::MapAfter | Self::MapSlice)
+    }
 }
 
 /// An expression.

@@ -39,7 +39,7 @@ pub mod world;
 pub mod wrap;
 
 pub use finding::{Finding, Judgement};
-pub use operation::{Address, Answer, Data, Read, Write};
+pub use operation::{Address, Answer, Data, KeyRange, Read, Write};
 pub use record::{Bytes, Guard, RecordKey, RecordKind};
 pub use store::{
     Capabilities, Commit, Committed, DataStore, Once, OperationId, Outcome, Session, StoreError,

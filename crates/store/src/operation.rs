@@ -79,6 +79,13 @@ pub enum Read {
         /// After how many rows no further transaction's are added.
         limit: usize,
     },
+    /// Entries of the map whose keys lie in a range, in order of their keys. [`Data::Entries`]
+    MapSlice {
+        /// The map.
+        address: Address,
+        /// The range.
+        range: KeyRange,
+    },
 }
 
 impl Read {
@@ -86,6 +93,13 @@ impl Read {
     pub fn object(&self) -> Option<&Ref> {
         match self {
             Self::Exists(object) => Some(object),
+            _ => self.address().map(|address| &address.object),
+        }
+    }
+
+    /// The field that it asks of, if it asks of one.
+    pub fn address(&self) -> Option<&Address> {
+        match self {
             Self::Register(address)
             | Self::Counter(address)
             | Self::Contains(address, _)
@@ -96,12 +110,86 @@ impl Read {
             | Self::Entries(address)
             | Self::LogSize(address)
             | Self::LogLast(address, _)
-            | Self::LogSlice { address, .. } => Some(&address.object),
-            Self::Query { .. }
+            | Self::LogSlice { address, .. }
+            | Self::MapSlice { address, .. } => Some(address),
+            Self::Exists(_)
+            | Self::Query { .. }
             | Self::Record(_)
             | Self::Records { .. }
             | Self::Witnesses { .. } => None,
         }
+    }
+}
+
+/// A range of a map's keys, and how many of its entries are wanted: a slice, as Eiger has of columns (Lloyd's
+/// thesis, §5.2).
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use mingle_model::Value;
+/// use mingle_store::KeyRange;
+///
+/// let map: BTreeMap<Value, Value> = (1..=5).map(|n| (Value::Int(n), Value::Bool(true))).collect();
+/// let keys = |range: KeyRange| -> Vec<Value> {
+///     range.slice(&map).into_iter().map(|(key, _)| key).collect()
+/// };
+/// assert_eq!(keys(KeyRange::first(2)), [Value::Int(1), Value::Int(2)]);
+/// assert_eq!(keys(KeyRange::last(2)), [Value::Int(4), Value::Int(5)]);
+/// assert_eq!(keys(KeyRange::after(Value::Int(2), 2)), [Value::Int(3), Value::Int(4)]);
+/// let (from, before) = (Some(Value::Int(2)), Some(Value::Int(4)));
+/// assert_eq!(keys(KeyRange { from, before, ..KeyRange::first(9) }), [Value::Int(2), Value::Int(3)]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct KeyRange {
+    /// The key with which the range begins, if there is a bound.
+    pub from: Option<Value>,
+    /// True if the range begins after the key `from`.
+    pub is_after: bool,
+    /// The key before which the range ends, if there is a bound.
+    pub before: Option<Value>,
+    /// The maximum number of entries.
+    pub count: u64,
+    /// True if the last entries of the range are wanted, and not the first.
+    pub is_last: bool,
+}
+
+impl KeyRange {
+    /// Returns the range of the first entries of a map, at most so many.
+    pub fn first(count: u64) -> Self {
+        Self { from: None, is_after: false, before: None, count, is_last: false }
+    }
+
+    /// Returns the range of the last entries of a map, at most so many.
+    pub fn last(count: u64) -> Self {
+        Self { is_last: true, ..Self::first(count) }
+    }
+
+    /// Returns the range of the first entries after a key, at most so many: the next page.
+    pub fn after(key: Value, count: u64) -> Self {
+        Self { from: Some(key), is_after: true, ..Self::first(count) }
+    }
+
+    /// Returns true if a key lies between the bounds.
+    pub fn contains(&self, key: &Value) -> bool {
+        self.from.as_ref().is_none_or(|from| from < key || (!self.is_after && from == key))
+            && self.before.as_ref().is_none_or(|before| key < before)
+    }
+
+    /// Returns the entries of the range, out of the entries of a map in order of their keys. Entries that lie
+    /// outside of the range may be missing there.
+    pub fn slice<'a>(
+        &self,
+        entries: impl IntoIterator<Item = (&'a Value, &'a Value)>,
+    ) -> Vec<(Value, Value)> {
+        let inside = entries.into_iter().filter(|(key, _)| self.contains(key));
+        let owned = |(key, value): (&Value, &Value)| (key.clone(), value.clone());
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        if !self.is_last {
+            return inside.take(count).map(owned).collect();
+        }
+        let inside: Vec<(&Value, &Value)> = inside.collect();
+        inside[inside.len().saturating_sub(count)..].iter().copied().map(owned).collect()
     }
 }
 

@@ -220,6 +220,11 @@ impl Overlay {
                 Some(_) => Some(Read::Entries(address.clone())),
                 None => Some(read.clone()),
             },
+            Read::MapSlice { address, .. } => match self.at(address) {
+                Some(Change::Map(true, _)) => None,
+                Some(_) => Some(Read::Entries(address.clone())),
+                None => Some(read.clone()),
+            },
             Read::LogSize(address) | Read::LogLast(address, _) => match self.at(address) {
                 Some(Change::Log(true, _)) => None,
                 _ => Some(read.clone()),
@@ -289,6 +294,7 @@ impl Overlay {
             | Read::Elements(address)
             | Read::MapSize(address)
             | Read::Entries(address)
+            | Read::MapSlice { address, .. }
             | Read::LogSize(address)
             | Read::LogLast(address, _)
             | Read::LogSlice { address, .. } => of_unit(address, true),
@@ -326,7 +332,9 @@ impl Overlay {
                 _ => found.unwrap_or(Data::Register(None)),
             },
             Read::SetSize(address) | Read::Elements(address) => self.set(read, address, found),
-            Read::MapSize(address) | Read::Entries(address) => self.map(read, address, found),
+            Read::MapSize(address) | Read::Entries(address) | Read::MapSlice { address, .. } => {
+                self.map(read, address, found)
+            }
             Read::LogSize(address) | Read::LogLast(address, _) | Read::LogSlice { address, .. } => {
                 self.log(read, address, found)
             }
@@ -375,6 +383,7 @@ impl Overlay {
         }
         match read {
             Read::MapSize(_) => Data::Count(all.len() as u64),
+            Read::MapSlice { range, .. } => Data::Entries(range.slice(&all)),
             _ => Data::Entries(all.into_iter().collect()),
         }
     }

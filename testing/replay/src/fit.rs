@@ -91,9 +91,10 @@ impl Fit {
             Read::Contains(address, _) | Read::SetSize(address) | Read::Elements(address) => {
                 self.has(address, "set", is_set)
             }
-            Read::Entry(address, _) | Read::MapSize(address) | Read::Entries(address) => {
-                self.has(address, "map", is_map)
-            }
+            Read::Entry(address, _)
+            | Read::MapSize(address)
+            | Read::Entries(address)
+            | Read::MapSlice { address, .. } => self.has(address, "map", is_map),
             Read::LogSize(address) | Read::LogLast(address, _) | Read::LogSlice { address, .. } => {
                 self.has(address, "log", is_log)
             }

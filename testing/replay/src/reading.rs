@@ -57,6 +57,15 @@ fn find(state: &State, read: &Read) -> (Data, u64) {
             let entry = |(key, cell): (&Value, &Cell)| Some((key.clone(), value(cell)?));
             (Data::Entries(elements.into_iter().filter_map(entry).collect()), version)
         }
+        Read::MapSlice { address, range } => {
+            let (elements, version) = elements(state, address);
+            let entries: Vec<(Value, Value)> = elements
+                .into_iter()
+                .filter_map(|(key, cell)| Some((key.clone(), value(cell)?)))
+                .collect();
+            let entries = entries.iter().map(|(key, value)| (key, value));
+            (Data::Entries(range.slice(entries)), version)
+        }
         Read::LogSize(address) => {
             let (lines, version) = lines(state, address);
             (Data::Count(lines.len() as u64), version)

@@ -122,20 +122,11 @@ impl Place<'_> {
 
 fn unit_of(read: &Read) -> Option<Unit> {
     let (address, element) = match read {
-        Read::Register(address)
-        | Read::Counter(address)
-        | Read::SetSize(address)
-        | Read::Elements(address)
-        | Read::MapSize(address)
-        | Read::Entries(address)
-        | Read::LogSize(address)
-        | Read::LogLast(address, _)
-        | Read::LogSlice { address, .. } => (address, None),
         Read::Contains(address, element) | Read::Entry(address, element) => {
             (address, Some(element.clone()))
         }
         Read::Query { arguments, .. } => (&operated(arguments)?, None),
-        _ => return None,
+        read => (read.address()?, None),
     };
     Some(Unit { address: address.clone(), element })
 }

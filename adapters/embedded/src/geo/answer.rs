@@ -55,6 +55,7 @@ fn collection(read: &Read, state: &State) -> Data {
             let entries = map().entries().map(|(key, value)| (key.clone(), value.clone()));
             Data::Entries(entries.collect())
         }
+        Read::MapSlice { range, .. } => Data::Entries(range.slice(map().entries())),
         Read::LogSize(_) => Data::Count(log().count() as u64),
         Read::LogLast(_, count) => {
             let from = log().count().saturating_sub(at_most(*count));

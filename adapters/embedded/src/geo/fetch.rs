@@ -68,9 +68,10 @@ pub fn item(layout: &Layout, read: &Read) -> Result<Option<Key>, String> {
         Read::Contains(address, _) | Read::SetSize(address) | Read::Elements(address) => {
             field(address, Shape::Set)
         }
-        Read::Entry(address, _) | Read::MapSize(address) | Read::Entries(address) => {
-            field(address, Shape::Map)
-        }
+        Read::Entry(address, _)
+        | Read::MapSize(address)
+        | Read::Entries(address)
+        | Read::MapSlice { address, .. } => field(address, Shape::Map),
         Read::LogSize(address) | Read::LogLast(address, _) | Read::LogSlice { address, .. } => {
             field(address, Shape::Log)
         }

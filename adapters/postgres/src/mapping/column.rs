@@ -196,6 +196,32 @@ impl Column {
         }
     }
 
+    /// Returns the expression by which the database orders the column's values as the language orders them; none if it
+    /// does not.
+    pub(crate) fn ordered(&self) -> Option<String> {
+        match self.cast {
+            Cast::Plain | Cast::Whole => Some(self.name.clone()),
+            Cast::Text => Some(format!("{}::text COLLATE \"C\"", self.name)),
+            Cast::Real | Cast::Day | Cast::Number { .. } | Cast::Moment { .. } => {
+                Some(self.selected())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the SQL expression of the `number`th parameter, to be compared with [`Column::ordered`].
+    pub(crate) fn bound(&self, number: usize) -> String {
+        match self.cast {
+            Cast::Whole => format!("${number}::bigint"),
+            Cast::Text => format!("${number}::text"),
+            Cast::Real => format!("${number}::double precision"),
+            Cast::Day => format!("${number}::date"),
+            Cast::Number { .. } => format!("${number}::numeric"),
+            Cast::Moment { .. } => format!("${number}::timestamptz"),
+            _ => self.parameter(number),
+        }
+    }
+
     /// Returns the parameter for an element or a key. Equal values give the same parameter; the
     /// server alone would distinguish the sign of a zero.
     ///

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use mingle_model::Value;
-use mingle_store::{Address, Data, Read, Refusal};
+use mingle_store::{Address, Data, KeyRange, Read, Refusal};
 
 use super::column::Column;
 use super::{Mapped, MappedField, Rows, of_object};
@@ -71,25 +71,8 @@ impl MappedAsk {
         let Kind { place: Place::Mapped(mapped), .. } = layout.kind(object.kind())? else {
             return Err(format!("object {} is not mapped", object.kind()));
         };
-        let of = |why| format!("{object} in {}: {why}", mapped.table_of(field(read)));
+        let of = |why| format!("{object} in {}: {why}", mapped.table_of(read.address()));
         mapped.answer(layout, read, rows).map_err(of)
-    }
-}
-
-fn field(read: &Read) -> Option<&Address> {
-    match read {
-        Read::Register(address)
-        | Read::Counter(address)
-        | Read::Contains(address, _)
-        | Read::SetSize(address)
-        | Read::Elements(address)
-        | Read::Entry(address, _)
-        | Read::MapSize(address)
-        | Read::Entries(address)
-        | Read::LogSize(address)
-        | Read::LogLast(address, _)
-        | Read::LogSlice { address, .. } => Some(address),
-        _ => None,
     }
 }
 
@@ -103,13 +86,53 @@ impl Mapped {
     fn step(&self, layout: &Layout, read: &Read) -> Result<Step, Refusal> {
         let object = read.object().ok_or("a read of no object")?;
         let mut params = self.key(layout, object.key())?;
-        let field = field(read).map(|address| address.field);
+        let field = read.address().map(|address| address.field);
+        if let (Some(field), Read::MapSlice { range, .. }) = (field, read)
+            && let Some(bounds) = self.bounds(layout, field, range)
+        {
+            params.extend(bounds);
+            let text = Text::MappedSlice(object.kind().clone(), field, range.is_last);
+            let sql = layout.texts.get(text, || self.slice(field, range.is_last));
+            return Ok(Step::new(sql, params));
+        }
         if let Some(field) = field {
             self.add_params(layout, field, read, &mut params)?;
         }
         let text = Text::Mapped(object.kind().clone(), field, std::mem::discriminant(read));
         let sql = layout.texts.get(text, || self.text(field, read));
         Ok(Step::new(sql, params))
+    }
+
+    /// Returns the parameters of a slice that come after the object's key: the bounds, null where there is none, and
+    /// the number of entries. None if the map is read as a whole: the column does not order its values as the language
+    /// does, or it cannot hold a bound.
+    fn bounds(&self, layout: &Layout, field: u16, range: &KeyRange) -> Option<[Param; 3]> {
+        let MappedField::Map { entry, .. } = &self.fields[usize::from(field)] else { return None };
+        entry.ordered()?;
+        let bound = |key: &Option<Value>| match key {
+            Some(key) => entry.unit(layout, key).ok(),
+            None => Some(Param::Null),
+        };
+        // The first entry is left out later, if the range begins after it.
+        let count = range.count.saturating_add(range.is_after.into());
+        let count = Param::Int(i64::try_from(count).unwrap_or(i64::MAX));
+        Some([bound(&range.from)?, bound(&range.before)?, count])
+    }
+
+    /// Returns the statement for a slice of a map.
+    fn slice(&self, field: u16, is_last: bool) -> String {
+        let MappedField::Map { rows, entry, value } = &self.fields[usize::from(field)] else {
+            return String::new();
+        };
+        let (order, first) = (entry.ordered().unwrap_or_default(), self.rows.keys.len() + 1);
+        let (from, before) = (entry.bound(first), entry.bound(first + 1));
+        let rest = format!(
+            " AND ({from} IS NULL OR {order} >= {from}) AND ({before} IS NULL OR {order} < {before}) \
+             ORDER BY {order}{} LIMIT ${}::bigint",
+            if is_last { " DESC" } else { "" },
+            first + 2
+        );
+        rows.select(&format!("{VERSION}, {}, {}", entry.selected(), value.selected()), &rest)
     }
 
     /// Adds the parameters of a read that come after the object's key.
@@ -189,7 +212,7 @@ impl Mapped {
     fn answer(&self, layout: &Layout, read: &Read, rows: &[Row]) -> Result<(Data, i64), String> {
         let newest = rows.iter().map(|row| int(row, 0)).max().unwrap_or(0);
         let count = || u64::try_from(rows.first().map_or(0, |row| int(row, 1))).unwrap_or(0);
-        let Some(address) = field(read) else {
+        let Some(address) = read.address() else {
             return Ok((Data::Bool(!rows.is_empty()), newest));
         };
         let must = |column: &Column, row: &Row, index: usize| {
@@ -228,6 +251,9 @@ impl Mapped {
                 let entries: Result<Vec<(Value, Value)>, String> = rows.iter().map(pair).collect();
                 let mut entries = entries?;
                 entries.sort();
+                if let Read::MapSlice { range, .. } = read {
+                    entries = range.slice(entries.iter().map(|(key, value)| (key, value)));
+                }
                 Data::Entries(entries)
             }
             (MappedField::Log { line, .. }, read) => {

@@ -213,6 +213,15 @@ impl Rows<'_> {
                 Ok((Data::Count(u64::try_from(count).unwrap_or_default()), version))
             }
             Read::Elements(address) | Read::Entries(address) => self.whole(plan, address, object),
+            Read::MapSlice { address, range } => {
+                let (data, version) = match self.own.get(&index) {
+                    Some(rows) => self.entries(plan, address, object, rows.iter())?,
+                    None => self.whole(plan, address, object)?,
+                };
+                let Data::Entries(entries) = data else { return Err("a map has entries".into()) };
+                let entries = entries.iter().map(|(key, value)| (key, value));
+                Ok((Data::Entries(range.slice(entries)), version))
+            }
             Read::LogLast(address, count) => {
                 self.lines(plan, address, Window::Last(*count), object)
             }
@@ -296,22 +305,46 @@ impl Rows<'_> {
         let field = plan.field(&key(address)).1;
         let rows = self.whole.get(&(key(address), object.clone()));
         let rows = rows.map_or(&[][..], Vec::as_slice);
-        let version = rows.iter().map(|row| int(row, 1)).max().unwrap_or(0);
-        let version = version.max(self.version(plan, address, object));
+        if field.shape() == Shape::Map {
+            return self.entries(plan, address, object, rows.iter().copied());
+        }
+        let inner = plan.layout.codec(field.inner());
+        let read = |row: &&Row| inner.read(&plan.layout.schema, cell(row, 2));
+        let values: Result<Vec<Value>, String> = rows.iter().map(read).collect();
+        let mut values = values.map_err(|why| at(address, &why))?;
+        values.sort();
+        Ok((Data::Values(values), self.newest(plan, address, object, rows.iter().copied())))
+    }
+
+    /// Returns the newest version among rows of a field, and of the field itself.
+    fn newest<'a>(
+        &self,
+        plan: &Plan<'_>,
+        address: &Address,
+        object: &Digest,
+        rows: impl Iterator<Item = &'a Row>,
+    ) -> i64 {
+        let newest = rows.map(|row| int(row, 1)).max().unwrap_or(0);
+        newest.max(self.version(plan, address, object))
+    }
+
+    /// Returns the entries of a map in these rows, in order of their keys.
+    fn entries<'a>(
+        &self,
+        plan: &Plan<'_>,
+        address: &Address,
+        object: &Digest,
+        rows: impl Iterator<Item = &'a Row> + Clone,
+    ) -> Versioned {
+        let field = plan.field(&key(address)).1;
+        let version = self.newest(plan, address, object, rows.clone());
         let read = |codec: &Codec, row: &Row, index: usize| {
             codec.read(&plan.layout.schema, cell(row, index)).map_err(|why| at(address, &why))
         };
-        let inner = plan.layout.codec(field.inner());
-        if field.shape() == Shape::Set {
-            let values: Result<Vec<Value>, String> =
-                rows.iter().map(|row| read(&inner, row, 2)).collect();
-            let mut values = values?;
-            values.sort();
-            return Ok((Data::Values(values), version));
-        }
-        let value = plan.layout.codec(field.map_value());
-        let entry = |row: &&Row| Ok((read(&inner, row, 2)?, read(&value, row, 3)?));
-        let entries: Result<Vec<(Value, Value)>, String> = rows.iter().map(entry).collect();
+        let (inner, value) =
+            (plan.layout.codec(field.inner()), plan.layout.codec(field.map_value()));
+        let entry = |row: &Row| Ok((read(&inner, row, 2)?, read(&value, row, 3)?));
+        let entries: Result<Vec<(Value, Value)>, String> = rows.map(entry).collect();
         let mut entries = entries?;
         entries.sort();
         Ok((Data::Entries(entries), version))

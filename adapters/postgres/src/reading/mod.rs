@@ -44,7 +44,7 @@ use one::One;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::Name;
-use mingle_store::{Address, Read, Refusal};
+use mingle_store::{Address, KeyRange, Read, Refusal};
 
 use crate::encoding::{Digest, element_digest, object_digest};
 use crate::layout::{Field, Kind, Layout, Place, Shape};
@@ -192,6 +192,7 @@ impl<'a> Plan<'a> {
             Read::MapSize(address) => self.many(address, Map, true, index)?,
             Read::Elements(address) => self.many(address, Set, false, index)?,
             Read::Entries(address) => self.many(address, Map, false, index)?,
+            Read::MapSlice { address, range } => self.slice(address, range, index)?,
             Read::LogLast(address, count) => self.lines(address, Window::Last(*count), index)?,
             Read::LogSlice { address, from, count } => {
                 self.lines(address, Window::Slice(*from, *count), index)?;
@@ -274,6 +275,21 @@ impl<'a> Plan<'a> {
             let asked = if is_size { &mut self.asked.sizes } else { &mut self.asked.whole };
             let key = (kind.name.clone(), address.field);
             asked.entry(key).or_default().insert(self.digests[index].clone());
+        }
+        Ok(())
+    }
+
+    fn slice(&mut self, address: &Address, range: &KeyRange, index: usize) -> Result<(), Refusal> {
+        let (kind, field) = self.layout.field(address, &[Shape::Map])?;
+        let name = || format!("{}.{}", kind.name, field.name);
+        for bound in range.from.iter().chain(&range.before) {
+            self.layout.check(bound, field.inner(), name)?;
+        }
+        let digest = &self.digests[index];
+        match own::slice(self.layout, field, digest, range) {
+            Some(step) if self.object(kind, None, index)? => self.push(step, Purpose::Own(index)),
+            Some(_) => {}
+            None => self.many(address, Shape::Map, false, index)?,
         }
         Ok(())
     }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use mingle_store::KeyRange;
+
+use crate::codec::Codec;
 use crate::encoding::Digest;
 use crate::layout::{Field, Kind, Layout, Place, Shape};
 use crate::reading::Window;
@@ -103,6 +106,35 @@ pub fn whole(layout: &Layout, field: &Field, objects: &BTreeSet<Digest>) -> Step
          WHERE mingle_object = ANY($1::bytea[])"
     );
     Step::new(sql, vec![list(objects)])
+}
+
+/// Reads a slice of an object's map, in rows as those of [`whole`]; none if the server does not order the keys as the
+/// language does.
+pub fn slice(layout: &Layout, field: &Field, object: &Digest, range: &KeyRange) -> Option<Step> {
+    let (entry, value) = (layout.codec(field.inner()), layout.codec(field.map_value()));
+    if matches!(entry, Codec::Json(_)) {
+        return None;
+    }
+    let mut params = vec![Param::Bytes(object.clone())];
+    let mut condition = String::new();
+    let from = if range.is_after { ">" } else { ">=" };
+    for (bound, operator) in [(&range.from, from), (&range.before, "<")] {
+        let Some(bound) = bound else { continue };
+        params.push(entry.param(&layout.schema, &bound.canonical()));
+        let parameter = entry.parameter(params.len());
+        condition += &format!(" AND mingle_entry {operator} {parameter}");
+    }
+    params.push(Param::Int(i64::try_from(range.count).unwrap_or(i64::MAX)));
+    let sql = format!(
+        "SELECT mingle_object, mingle_version, {}, {} FROM {} \
+         WHERE mingle_object = $1::bytea{condition} ORDER BY mingle_entry{} LIMIT ${}::bigint",
+        entry.selected("mingle_entry"),
+        value.selected("mingle_value"),
+        field.table,
+        if range.is_last { " DESC" } else { "" },
+        params.len()
+    );
+    Some(Step::new(sql, params))
 }
 
 /// Reads sizes of objects' collections: the object, the number of elements or entries, and their

@@ -90,6 +90,13 @@ impl<'p, 'r> Rows<'p, 'r> {
             Read::Elements(address) | Read::Entries(address) => {
                 (self.whole(address, shared)?, version(3))
             }
+            Read::MapSlice { address, range } => {
+                let Data::Entries(entries) = self.whole(address, shared)? else {
+                    return Err("a map has entries".into());
+                };
+                let entries = entries.iter().map(|(key, value)| (key, value));
+                (Data::Entries(range.slice(entries)), version(3))
+            }
             Read::LogLast(address, _) | Read::LogSlice { address, .. } => {
                 let field = self.field(address)?;
                 let line =

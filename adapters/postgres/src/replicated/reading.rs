@@ -136,7 +136,9 @@ impl<'a> Plan<'a> {
             Read::Contains(address, element) => self.element(address, Shape::Set, element)?,
             Read::Entry(address, entry) => self.element(address, Shape::Map, entry)?,
             Read::Elements(address) => self.of_field(Sort::Whole, address, Shape::Set)?,
-            Read::Entries(address) => self.of_field(Sort::Whole, address, Shape::Map)?,
+            Read::Entries(address) | Read::MapSlice { address, .. } => {
+                self.of_field(Sort::Whole, address, Shape::Map)?
+            }
             Read::SetSize(address) => self.of_field(Sort::Size, address, Shape::Set)?,
             Read::MapSize(address) => self.of_field(Sort::Size, address, Shape::Map)?,
             Read::LogSize(address) => self.of_field(Sort::Head, address, Shape::Log)?,

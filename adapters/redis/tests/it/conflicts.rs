@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mingle_model::{FieldType, Ref, Type, Value};
 use mingle_services::Engine;
 use mingle_store::{
-    Address, Commit, Data, DataStore, Read, Session, StoreError, StoreSchema, Write,
+    Address, Commit, Data, DataStore, KeyRange, Read, Session, StoreError, StoreSchema, Write,
 };
 use mingle_store_redis::{FieldMapping, KeyType, ObjectMapping, Redis, RedisConfig};
 
@@ -53,6 +53,7 @@ fn reads() -> Vec<Read> {
         Read::Entry(at(3), text("absent")),
         Read::MapSize(at(3)),
         Read::Entries(at(3)),
+        Read::MapSlice { address: at(3), range: KeyRange::first(2) },
         Read::LogSize(at(4)),
         Read::LogLast(at(4), 1),
         Read::LogSlice { address: at(4), from: 0, count: 5 },
@@ -108,20 +109,7 @@ fn other() -> Address {
 }
 
 fn field(read: &Read) -> Option<u16> {
-    match read {
-        Read::Register(a)
-        | Read::Counter(a)
-        | Read::Contains(a, _)
-        | Read::SetSize(a)
-        | Read::Elements(a)
-        | Read::Entry(a, _)
-        | Read::MapSize(a)
-        | Read::Entries(a)
-        | Read::LogSize(a)
-        | Read::LogLast(a, _)
-        | Read::LogSlice { address: a, .. } => Some(a.field),
-        _ => None,
-    }
+    read.address().map(|address| address.field)
 }
 
 fn field_of(write: &Write) -> Option<u16> {

@@ -3,6 +3,7 @@
 use mingle_model::Type;
 
 use super::call::BUILTINS;
+use super::operators::is_shown;
 use super::{Body, Checker};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::{Edit, alias, m0101};
@@ -97,16 +98,11 @@ impl Checker<'_> {
         name: &Ident,
     ) -> bool {
         let (before, after) = match (&receiver.value_type, &*name.name) {
-            (
-                Type::Int
-                | Type::Float
-                | Type::Bool
-                | Type::Time
-                | Type::Date
-                | Type::Decimal
-                | Type::String,
-                "to_string" | "toString" | "str" | "String",
-            ) => ("string(", ")"),
+            (found, "to_string" | "toString" | "str" | "String")
+                if *found == Type::String || is_shown(found) =>
+            {
+                ("string(", ")")
+            }
             (Type::Option(_), "is_none" | "isNone" | "is_empty" | "isEmpty") => ("!", ".is_some()"),
             (Type::List(_) | Type::String | Type::Bytes, "is_empty" | "isEmpty") => {
                 ("", ".size() == 0")

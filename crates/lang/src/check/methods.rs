@@ -27,7 +27,9 @@ pub(crate) fn operations(on: &Typed) -> &'static [&'static str] {
         Typed::Collection(FieldType::Set(_)) => {
             &["insert", "remove", "clear", "contains", "size", "to_list"]
         }
-        Typed::Collection(FieldType::Map(..)) => &["put", "remove", "clear", "get", "size", "keys"],
+        Typed::Collection(FieldType::Map(..)) => {
+            &["put", "remove", "clear", "get", "size", "keys", "first", "last", "after", "slice"]
+        }
         Typed::Collection(FieldType::Log(_)) => {
             &["append", "clear", "last", "slice", "size", "to_list"]
         }
@@ -58,6 +60,14 @@ pub(super) fn find_method(field_type: &FieldType, name: &str) -> Option<Method> 
         }
         (FieldType::Map(..), "size") => Method::Read(R::MapSize, vec![], Type::Int),
         (FieldType::Map(key, _), "keys") => Method::Read(R::MapKeys, vec![], list(key)),
+        (FieldType::Map(key, _), "first") => Method::Read(R::MapFirst, vec![Type::Int], list(key)),
+        (FieldType::Map(key, _), "last") => Method::Read(R::MapLast, vec![Type::Int], list(key)),
+        (FieldType::Map(key, _), "after") => {
+            Method::Read(R::MapAfter, vec![key.clone(), Type::Int], list(key))
+        }
+        (FieldType::Map(key, _), "slice") => {
+            Method::Read(R::MapSlice, vec![key.clone(), key.clone(), Type::Int], list(key))
+        }
         (FieldType::Log(inner), "append") => Method::Write(W::Append, vec![inner.clone()]),
         (FieldType::Log(inner), "last") => Method::Read(R::LogLast, vec![Type::Int], list(inner)),
         (FieldType::Log(inner), "slice") => {

@@ -238,7 +238,7 @@ fn unfit_operands(op: BinaryOp, left: &Expr, right: &Expr) -> Mismatch {
 }
 
 /// True if `string(…)` takes a value of this type.
-fn is_shown(found: &Type) -> bool {
+pub(super) fn is_shown(found: &Type) -> bool {
     matches!(
         found,
         Type::Int

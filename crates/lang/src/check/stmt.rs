@@ -10,7 +10,7 @@ use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0203::{self, Fixed};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::{Code, Edit, m0002, m0101, m0102};
-use crate::hir::{Expr, Iterated, Stmt, StmtKind, Var, VarId, WriteOp};
+use crate::hir::{self, Expr, Iterated, Policy, Stmt, StmtKind, Var, VarId, WriteOp};
 use crate::names::Bound;
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -267,7 +267,7 @@ impl Checker<'_> {
         iterated: &ast::Expr,
         inner: &ast::Block,
     ) -> Option<StmtKind> {
-        let over = self.iterated(body, iterated);
+        let over = self.iterated(body, iterated, second.is_some());
         let (first_type, second_type, shown) = match &over {
             Some((_, first_type, second_type, shown)) => {
                 (Some(first_type.clone()), second_type.clone(), shown.clone())
@@ -295,6 +295,7 @@ impl Checker<'_> {
         &mut self,
         body: &mut Body,
         written: &ast::Expr,
+        has_two: bool,
     ) -> Option<(Iterated, Type, Option<Type>, String)> {
         let (place, field_type) = match self.evaluate(body, written, None)? {
             Evaluated::Collection(place, field_type) => (place, field_type),
@@ -307,6 +308,9 @@ impl Checker<'_> {
                     return None;
                 };
                 let inner = (**inner).clone();
+                if let Some((slice, value)) = has_two.then(|| self.map_slice(&list)).flatten() {
+                    return Some((slice, inner, Some(value), shown));
+                }
                 return Some((Iterated::List(list), inner, None, shown));
             }
         };
@@ -321,6 +325,24 @@ impl Checker<'_> {
         };
         let level = self.contents_level(&place, written.span).ok()?;
         Some((Iterated::Collection(place, level), first, second, shown))
+    }
+
+    /// Returns the slice of a map that an expression reads, to be iterated with its values, and their type.
+    fn map_slice(&self, list: &Expr) -> Option<(Iterated, Type)> {
+        let (read, level) = match &list.kind {
+            hir::ExprKind::Policy(read, Policy::At(level)) => (&**read, Some(*level)),
+            _ => (list, None),
+        };
+        let hir::ExprKind::Collection(map, read, args) = &read.kind else { return None };
+        if !read.is_map_slice() {
+            return None;
+        }
+        let declared = &self.program.objects[map.kind.index()].declared;
+        let FieldType::Map(_, value) = &declared.fields[usize::from(map.field)].field_type else {
+            return None;
+        };
+        let (map, args, span) = (map.clone(), args.clone(), list.span);
+        Some((Iterated::Slice { map, read: *read, args, level, span }, value.clone()))
     }
 
     fn match_statement(

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::code::{PREFETCH_ROUNDS, Phase};
 use crate::flat::{Answering, Flat, Kind, ReadKind, StmtId, WriteKind};
-use crate::hir::{CollectionRead, Policy};
+use crate::hir::{CollectionRead, CollectionWrite, Policy};
 use crate::split::Mode;
 use crate::split::tree::Node;
 use crate::syntax::token::TextPlaces;
@@ -182,6 +182,15 @@ impl<'a> Counting<'a> {
                         _,
                         CollectionRead::SetSize | CollectionRead::MapSize,
                     ) if after_write => 1,
+                    // Entries that come after those that were removed are needed in their place.
+                    ReadKind::Collection(_, _, read) if read.is_map_slice() => {
+                        let is_removed = |write: &&WriteKind| {
+                            let erases =
+                                matches!(write, WriteKind::Collection(.., CollectionWrite::Erase));
+                            erases && write.may_change(&access.kind)
+                        };
+                        u32::from(self.written.iter().any(|write| is_removed(&write)))
+                    }
                     _ => 0,
                 }
             }

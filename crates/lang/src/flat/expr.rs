@@ -1,6 +1,6 @@
 //! Expressions: each effect becomes a statement of its own, functions stand in place.
 
-use mingle_model::{Type, Value};
+use mingle_model::{LevelId, Type, Value};
 
 use super::lower::{INLINED_MAX, Lowering};
 use super::{Access, Endorsement, Kind, Operand, ReadKind, Slot, WriteKind};
@@ -166,6 +166,30 @@ impl<'a> Lowering<'a> {
         let dst = self.slot(None, Type::String);
         self.push(Kind::Unique { dst, site }, span);
         Operand::Slot(dst)
+    }
+
+    /// Reads the contents of a collection for a loop, a list for each of its variables.
+    pub(super) fn columns(
+        &mut self,
+        (first, second): (VarId, Option<VarId>),
+        kind: ReadKind,
+        (place, args): (&'a hir::Place, &'a [Expr]),
+        level: Option<LevelId>,
+        span: Span,
+    ) -> Vec<Operand> {
+        let object = (self.expr(&place.object), place.object.span);
+        let args = self.exprs(args);
+        let of = |var: VarId| {
+            Type::List(self.vars[var.index()].var_type.clone().unwrap_or(Type::Bool).into())
+        };
+        let types: Vec<Type> = std::iter::once(first).chain(second).map(of).collect();
+        let dsts: Vec<Slot> = types.into_iter().map(|list| self.slot(None, list)).collect();
+        let lists = dsts.iter().map(|slot| Operand::Slot(*slot)).collect();
+        self.read(kind, self.program.store_of(place.kind), Some(object), args, dsts, span);
+        if let Some(level) = level {
+            self.answer_last(hir::Policy::At(level));
+        }
+        lists
     }
 
     fn place_read(

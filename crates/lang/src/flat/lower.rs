@@ -351,26 +351,13 @@ impl<'a> Lowering<'a> {
         let (lists, iterated_span) = match iterated {
             Iterated::List(list) => (vec![self.expr(list)], list.span),
             Iterated::Collection(place, level) => {
-                let object = self.expr(&place.object);
-                let of = |var: VarId| {
-                    Type::List(self.vars[var.index()].var_type.clone().unwrap_or(Type::Bool).into())
-                };
-                let types: Vec<Type> = std::iter::once(first).chain(second).map(of).collect();
-                let dsts: Vec<Slot> = types.into_iter().map(|list| self.slot(None, list)).collect();
-                let lists = dsts.iter().map(|slot| Operand::Slot(*slot)).collect();
                 let kind = ReadKind::Contents(place.kind, place.field);
-                self.read(
-                    kind,
-                    self.program.store_of(place.kind),
-                    Some((object, place.object.span)),
-                    Vec::new(),
-                    dsts,
-                    place.span,
-                );
-                if let Some(level) = level {
-                    self.answer_last(hir::Policy::At(*level));
-                }
+                let lists = self.columns((first, second), kind, (place, &[]), *level, place.span);
                 (lists, place.span)
+            }
+            Iterated::Slice { map, read, args, level, span } => {
+                let kind = ReadKind::Collection(map.kind, map.field, *read);
+                (self.columns((first, second), kind, (map, args), *level, *span), *span)
             }
         };
         let count = self.local(Op::ListSize, vec![lists[0].clone()], Type::Int, iterated_span);

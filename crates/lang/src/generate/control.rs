@@ -49,7 +49,11 @@ impl Generator {
                 let object = self.reference(store, self.rank(store), 1);
                 if self.random.one_in(2) {
                     bound.extend([var(&name, Kind::Int, rank), var(&second, Kind::Int, rank)]);
-                    format!("{object}.d")
+                    if self.random.one_in(2) {
+                        format!("{object}.d.{}", self.map_slice())
+                    } else {
+                        format!("{object}.d")
+                    }
                 } else {
                     bound.extend([
                         var(&name, Kind::Text, rank),

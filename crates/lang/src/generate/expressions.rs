@@ -176,14 +176,29 @@ impl Generator {
     }
 
     fn list_read(&mut self, object: &str) -> String {
-        match self.random.below(6) {
+        match self.random.below(8) {
             0 => format!("{object}.l"),
             1 => format!("{object}.e.to_list()"),
             2 => format!("{object}.g.to_list()"),
             3 => format!("{object}.d.keys()"),
             4 => format!("{object}.g.last({})", self.random.below(4)),
+            5 | 6 => format!("{object}.d.{}", self.map_slice()),
             _ => {
                 format!("{object}.g.slice({}, {})", self.random.below(3), self.random.below(4))
+            }
+        }
+    }
+
+    /// Returns the read of a slice of a map with keys of type `int`.
+    pub(super) fn map_slice(&mut self) -> String {
+        let count = self.random.below(4);
+        match self.random.below(4) {
+            0 => format!("first({count})"),
+            3 => format!("after({} - 2, {count})", self.random.below(5)),
+            1 => format!("last({count})"),
+            _ => {
+                let (from, before) = (self.random.below(5), self.random.below(12));
+                format!("slice({from} - 2, {before}, {count})")
             }
         }
     }

@@ -198,6 +198,14 @@ impl Run<'_> {
                 let list = self.expr(list)?;
                 list.as_list().expect("a list").iter().map(|item| (item.clone(), None)).collect()
             }
+            Iterated::Slice { map, read, args, .. } => {
+                let object = self.object(&map.object)?;
+                let args = self.exprs(args)?;
+                self.map_slice(&object, map, *read, &args)
+                    .into_iter()
+                    .map(|(key, value)| (key, Some(value)))
+                    .collect()
+            }
             Iterated::Collection(place, _) => {
                 let object = self.object(&place.object)?;
                 match self.state.field(&object, place.field) {
@@ -408,6 +416,32 @@ impl Run<'_> {
         result
     }
 
+    /// Returns the entries of a slice of a map.
+    fn map_slice(
+        &self,
+        object: &Ref,
+        map: &Place,
+        read: CollectionRead,
+        args: &[Value],
+    ) -> Vec<(Value, Value)> {
+        let Some(FieldState::Map(entries)) = self.state.field(object, map.field) else {
+            return Vec::new();
+        };
+        let count = args.last().and_then(Value::as_int).unwrap_or_default();
+        let count = usize::try_from(count).unwrap_or(0);
+        let skipped = match read {
+            CollectionRead::MapLast => entries.len().saturating_sub(count),
+            _ => 0,
+        };
+        let lies_within = |key: &Value| match args {
+            [from, before, _] => from <= key && key < before,
+            [from, _] => from < key,
+            _ => true,
+        };
+        let found = entries.iter().skip(skipped).filter(|(key, _)| lies_within(key)).take(count);
+        found.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
     fn collection(
         &mut self,
         object: &Ref,
@@ -416,6 +450,10 @@ impl Run<'_> {
         args: &[Value],
     ) -> Result<Value, Abort> {
         use CollectionRead as R;
+        if read.is_map_slice() {
+            let keys = self.map_slice(object, place, read, args).into_iter().map(|(key, _)| key);
+            return ops::apply(&Op::MakeList, &keys.collect::<Vec<_>>()).map_err(|_| Abort::Limit);
+        }
         let int = |count: usize| Value::Int(count as i64);
         let list = |items: Vec<Value>| ops::apply(&Op::MakeList, &items).map_err(|_| Abort::Limit);
         let number =

@@ -97,6 +97,7 @@ fn mistakes_name_the_values_that_there_are() {
     refused("", "order.status = \"paid\";", "M0201", "expected `Status`, found `string`");
     refused("", "require s < Status.paid else \"no\";", "M0204", "`Status` has no order");
     refused("", "let _ = min(s, s);", "M0204", "`Status` has no order");
+    refused("", "let _ = order.status.to_string();", "M0204", "string(");
     refused("", "let _ = Status(1);", "M0204", "an enum, which cannot be called");
     refused("", "let _ = Order.by_status().from(s).first(1);", "M0204", "`Status` has no order");
     refused("enum Kind { a, b, a }", "", "M0102", "`a` is declared twice");

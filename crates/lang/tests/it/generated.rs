@@ -20,7 +20,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 
 /// Operations named in the tables of the reference, by type, with their form in the checked
 /// program.
-const OPERATIONS: [(&str, &str, &str); 54] = [
+const OPERATIONS: [(&str, &str, &str); 58] = [
     ("list<T>", "size", "Local(ListSize,"),
     ("list<T>", "get", "Local(ListGet,"),
     ("list<T>", "contains", "Local(ListContains,"),
@@ -68,6 +68,10 @@ const OPERATIONS: [(&str, &str, &str); 54] = [
     ("map<K, V>", "get", ", MapGet, ["),
     ("map<K, V>", "size", ", MapSize, ["),
     ("map<K, V>", "keys", ", MapKeys, ["),
+    ("map<K, V>", "first", ", MapFirst, ["),
+    ("map<K, V>", "last", ", MapLast, ["),
+    ("map<K, V>", "after", ", MapAfter, ["),
+    ("map<K, V>", "slice", ", MapSlice, ["),
     ("map<K, V>", "for k, v in", "iterated: Collection("),
     ("log<T>", "append", ", Append, ["),
     ("log<T>", "clear", ", Clear, ["),
@@ -78,12 +82,13 @@ const OPERATIONS: [(&str, &str, &str); 54] = [
 ];
 
 /// The other constructs of the reference, with their form in the checked program.
-const OTHERS: [(&str, &str); 70] = [
+const OTHERS: [(&str, &str); 71] = [
     ("a value of an enum", "value_type: Enum("),
     ("a read `by` a bound", "By(20)"),
     ("a read `at` a weaker level", "At(LevelId("),
     ("`match` over an answer", "MatchAnswer {"),
     ("log<T> for x in", "iterated: Collection("),
+    ("for k, v in a slice of a map", "iterated: Slice {"),
     ("`a ?? b` of two options", "Local(OrOption,"),
     ("`if` with a value", "Local(Select,"),
     ("a handle `O[k]`", "Local(MakeRef("),

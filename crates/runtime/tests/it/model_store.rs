@@ -204,6 +204,10 @@ fn answer(program: &Program, store: StoreId, state: &State, read: &Read) -> Data
             }
             _ => Vec::new(),
         }),
+        Read::MapSlice { address, range } => Data::Entries(match field(address) {
+            Some(FieldState::Map(entries)) => range.slice(entries),
+            _ => Vec::new(),
+        }),
         Read::LogSize(address) => Data::Count(lines(field(address)).len() as u64),
         Read::LogLast(address, count) => {
             let lines = lines(field(address));

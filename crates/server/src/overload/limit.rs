@@ -21,7 +21,7 @@
 //!
 //! Departures: a call shorter than [`QUICK`] never takes too long, because it waits for processors
 //! more than for stores, unless conflicts made more than a quarter of the calls try again: then calls
-//! hinder each other, however soon they end. The limit grows only if at least half of it was in use; a
+//! hinder each other, however soon they end, and the limit does not grow by its square root. The limit grows only if at least half of it was in use; a
 //! window is long enough for [`WINDOW_CALLS`] calls, so that slow calls count too; a failure that took
 //! a shorter time than any call is ignored.
 
@@ -173,7 +173,9 @@ impl Limit {
         }
         let gradient = (bound / median.max(f64::EPSILON)).clamp(0.5, 2.0);
         let (least, most) = (LIMIT_MIN.min(self.most) as f64, self.most as f64);
-        let next = (self.calls * gradient + self.calls.sqrt()).clamp(least, most);
+        // More calls would only meet more conflicts.
+        let growth = if is_contended { 0.0 } else { self.calls.sqrt() };
+        let next = (self.calls * gradient + growth).clamp(least, most);
         if next < self.calls || self.peak * 2 >= self.get() {
             self.calls = next;
         }

@@ -193,6 +193,27 @@ fn conflicts_count_though_calls_are_quick() {
 }
 
 #[test]
+fn conflicts_hold_the_limit_at_the_calls_that_do_not_hinder_each_other() {
+    // Four rows: of more than four calls some wait for others, and half of them are tried again.
+    let mut limit = Limit::new(256, Duration::ZERO);
+    limit.runs(1);
+    (0..20).for_each(|n| limit.ended(MS * 20 * n, 3 * MS, Ending::Well, 0));
+    let mut highest = 0;
+    for n in 0..20_000_u32 {
+        let running = limit.get();
+        limit.runs(running);
+        let is_tried_again = running > 4 && n % 2 == 0;
+        let ending = if is_tried_again { Ending::Conflicted } else { Ending::Well };
+        let took = 3 * MS * running.max(4) as u32 / 4;
+        limit.ended(MS * 500 + MS * n, took, ending, running - 1);
+        if n > 2_000 {
+            highest = highest.max(limit.get());
+        }
+    }
+    assert!((LIMIT_MIN..=6).contains(&highest), "{highest}");
+}
+
+#[test]
 fn no_limit_is_beyond_the_bound() {
     for most in [1, 2, 10] {
         let mut limit = Limit::new(most, Duration::ZERO);

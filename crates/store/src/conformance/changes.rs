@@ -6,7 +6,7 @@ use mingle_model::Value;
 
 use super::schema::{COUNT, LINES, MARKS, NUMBER, TAGS, at, thing};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests};
-use crate::operation::{Data, Read, Write};
+use crate::operation::{Data, KeyRange, Read, Write};
 use crate::store::{StoreError, Transaction};
 
 tests![no_commit_over_what_has_changed, a_snapshot_stays_whatever_is_written];
@@ -43,6 +43,8 @@ fn reads() -> Vec<Read> {
         Read::Entry(at("x", MARKS), text("absent")),
         Read::MapSize(at("x", MARKS)),
         Read::Entries(at("x", MARKS)),
+        Read::MapSlice { address: at("x", MARKS), range: KeyRange::first(9) },
+        Read::MapSlice { address: at("x", MARKS), range: KeyRange::last(1) },
         Read::LogSize(at("x", LINES)),
         Read::LogLast(at("x", LINES), 1),
         Read::LogSlice { address: at("x", LINES), from: 0, count: 5 },
@@ -79,20 +81,7 @@ fn may_change(write: &Write, read: &Read) -> bool {
     else {
         return true;
     };
-    match read {
-        Read::Register(address)
-        | Read::Counter(address)
-        | Read::Contains(address, _)
-        | Read::SetSize(address)
-        | Read::Elements(address)
-        | Read::Entry(address, _)
-        | Read::MapSize(address)
-        | Read::Entries(address)
-        | Read::LogSize(address)
-        | Read::LogLast(address, _)
-        | Read::LogSlice { address, .. } => address == written,
-        _ => false,
-    }
+    read.address() == Some(written)
 }
 
 async fn no_commit_over_what_has_changed(bench: &Bench<'_>) -> Checked {

@@ -112,6 +112,9 @@ impl Model {
                 let entries = at(a).maps.get(&a.field).into_iter().flatten();
                 Data::Entries(entries.map(|(k, v)| (k.clone(), v.clone())).collect())
             }
+            Read::MapSlice { address: a, range } => {
+                Data::Entries(range.slice(at(a).maps.get(&a.field).into_iter().flatten()))
+            }
             Read::LogSize(a) => count(at(a).logs.get(&a.field).map_or(0, Vec::len)),
             Read::LogLast(a, count) => {
                 let lines = at(a).logs.get(&a.field).map_or(&[][..], Vec::as_slice);

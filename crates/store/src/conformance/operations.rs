@@ -5,7 +5,7 @@ use mingle_model::Value;
 use super::model::Model;
 use super::schema::{COUNT, LINES, MARKS, NUMBER, TAGS, TEXT, at, thing};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, tests};
-use crate::operation::{Data, Read, Write};
+use crate::operation::{Data, KeyRange, Read, Write};
 use crate::random::next_random;
 use crate::store::{Commit, Session, StoreError};
 
@@ -26,6 +26,8 @@ tests![
 pub(super) fn all_reads(key: &str) -> Vec<Read> {
     let (tags, marks, lines) = (at(key, TAGS), at(key, MARKS), at(key, LINES));
     let slice = |from, count| Read::LogSlice { address: lines.clone(), from, count };
+    let text = |text: &str| Some(Value::from(text));
+    let range = |range| Read::MapSlice { address: at(key, MARKS), range };
     vec![
         Read::Exists(thing(key)),
         Read::Register(at(key, TEXT)),
@@ -37,6 +39,14 @@ pub(super) fn all_reads(key: &str) -> Vec<Read> {
         Read::Entry(marks.clone(), Value::from("t1")),
         Read::MapSize(marks.clone()),
         Read::Entries(marks),
+        range(KeyRange::first(0)),
+        range(KeyRange::first(2)),
+        range(KeyRange::last(2)),
+        range(KeyRange::last(u64::MAX)),
+        range(KeyRange { from: text("t1"), ..KeyRange::first(1) }),
+        range(KeyRange { from: text("t0~"), before: text("t3"), ..KeyRange::last(9) }),
+        range(KeyRange::after("t1".into(), 1)),
+        range(KeyRange { from: text("t2"), before: text("t1"), ..KeyRange::first(9) }),
         Read::LogSize(lines.clone()),
         Read::LogLast(lines.clone(), 0),
         Read::LogLast(lines.clone(), 2),

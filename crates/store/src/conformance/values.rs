@@ -7,7 +7,7 @@ use mingle_model::{Date, Decimal, Float, Ref, Time, Type, Value};
 
 use super::schema::{MARKS, TAGS, TEXT, at, odd_field, odd_keys, odd_types, thing};
 use super::{Bench, Checked, ensure, ensure_eq, tests};
-use crate::operation::{Address, Data, Read, Write};
+use crate::operation::{Address, Data, KeyRange, Read, Write};
 
 tests![
     odd_values_come_back_from_registers,
@@ -179,6 +179,18 @@ async fn odd_values_are_keys_of_maps_in_order(bench: &Bench<'_>) -> Checked {
         bench.write(writes.collect()).await?;
         let found = bench.data(Read::Entries(map.clone())).await?;
         ensure_eq!(found, Data::Entries(entries.clone()), "type {index}");
+        for (from, (key, _)) in entries.iter().enumerate() {
+            let before = entries.get(from + 3).map(|(key, _)| key.clone());
+            for (is_last, is_after) in [(false, false), (false, true), (true, false), (true, true)]
+            {
+                let (from, before) = (Some(key.clone()), before.clone());
+                let range = KeyRange { from, is_after, before, count: 2, is_last };
+                let expected = range.slice(entries.iter().map(|(key, value)| (key, value)));
+                let slice = Read::MapSlice { address: map.clone(), range };
+                let found = bench.data(slice.clone()).await?;
+                ensure_eq!(found, Data::Entries(expected), "type {index}, {slice:?}");
+            }
+        }
         for (key, value) in entries {
             let found = bench.data(Read::Entry(map.clone(), key.clone())).await?;
             ensure_eq!(found, Data::Register(Some(value)), "{key}");

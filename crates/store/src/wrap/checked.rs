@@ -163,6 +163,12 @@ impl StoreSchema {
                 Some(FieldType::Map(inner, _)) => self.is_value(key, inner),
                 _ => false,
             },
+            Read::MapSlice { address, range } => match self.field(address) {
+                Some(FieldType::Map(inner, _)) => {
+                    range.from.iter().chain(&range.before).all(|key| self.is_value(key, inner))
+                }
+                _ => false,
+            },
             Read::Query { operation, arguments } => self.is_operation(operation, arguments, false),
             Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. } => true,
         }

@@ -25,7 +25,8 @@ impl Machine<'_> {
             | Read::Entry(address, _)
             | Read::Entries(address)
             | Read::LogLast(address, _)
-            | Read::LogSlice { address, .. } => self.check_field(address, data),
+            | Read::LogSlice { address, .. }
+            | Read::MapSlice { address, .. } => self.check_field(address, data),
             _ => Ok(()),
         }
     }

@@ -6,6 +6,7 @@
 pub(crate) mod answer;
 pub(crate) mod hold;
 mod labels;
+mod map_slice;
 mod read;
 mod recorded;
 mod refuse;

@@ -88,6 +88,10 @@ impl<'a> Machine<'a> {
                     CollectionRead::MapGet => Read::Entry(address, arg(0)),
                     CollectionRead::MapSize => Read::MapSize(address),
                     CollectionRead::MapKeys => Read::Entries(address),
+                    CollectionRead::MapFirst
+                    | CollectionRead::MapLast
+                    | CollectionRead::MapAfter
+                    | CollectionRead::MapSlice => self.map_slice(read, *collection, address),
                     CollectionRead::LogLast => Read::LogLast(address, count(arg(0))),
                     CollectionRead::LogSize => Read::LogSize(address),
                     CollectionRead::LogList => Read::LogSlice { address, from: 0, count: u64::MAX },
@@ -202,6 +206,10 @@ impl<'a> Machine<'a> {
                     std::iter::once(list(first)).chain(second.map(list)).collect()
                 })
             }
+            ReadKind::Collection(_, field, collection) if collection.is_map_slice() => {
+                let base = self.base(read, &object);
+                self.sliced(read, *collection, (&object, *field), base.as_ref())?
+            }
             ReadKind::Collection(_, field, collection) => {
                 let args: Vec<Value> = read.args.iter().map(|arg| self.value(arg)).collect();
                 let base = self.base(read, &object);
@@ -270,7 +278,7 @@ impl<'a> Machine<'a> {
 
     /// Returns the contents of a collection: elements, or keys and values. None if the store's
     /// contents are needed and not there.
-    fn contents(
+    pub(super) fn contents(
         &self,
         object: &Ref,
         field: u16,
@@ -419,12 +427,11 @@ impl<'a> Machine<'a> {
                 let count = usize::try_from(count).unwrap_or(usize::MAX);
                 Some(list(base.iter().chain(own.iter().skip(skip)).take(count).cloned().collect())?)
             }
-            CollectionRead::SetList | CollectionRead::LogList | CollectionRead::MapKeys => {
-                match self.contents(object, field, read == CollectionRead::MapKeys, base) {
-                    Some((first, _)) => Some(list(first)?),
-                    None => None,
-                }
-            }
+            // A slice is answered in `sliced`; what is left is a list of all.
+            _ => match self.contents(object, field, read == CollectionRead::MapKeys, base) {
+                Some((first, _)) => Some(list(first)?),
+                None => None,
+            },
         })
     }
 
@@ -477,7 +484,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn list(values: Vec<Value>) -> Result<Value, Error> {
+pub(super) fn list(values: Vec<Value>) -> Result<Value, Error> {
     ops::check_list(values.len()).map_err(too_large)?;
     Ok(Value::List(values.into()))
 }
