@@ -1,5 +1,6 @@
 //! The address of a data center, and the errors of opening its stores.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use mingle_model::Name;
 
 use crate::limits::{ANSWER_WITHIN, CONNECT_WITHIN, ROUND_TRIP};
 
-/// The address of a data center.
+/// The addresses of a cluster.
 ///
 /// # Examples
 ///
@@ -21,8 +22,11 @@ use crate::limits::{ANSWER_WITHIN, CONNECT_WITHIN, ROUND_TRIP};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MingledConfig {
-    /// `host:port` of the data center's listener for programs (`mingled --engine`).
+    /// `host:port` of the listener for programs (`mingled --engine`) of the only data center; empty if
+    /// there are several.
     pub address: String,
+    /// The same of each data center by its name (`d0`, `d1`, …), if there are several.
+    pub servers: BTreeMap<String, String>,
     /// The number of the cluster, if it is to be checked. After it has connected once, a program accepts
     /// no other cluster in any case.
     pub cluster: Option<u128>,
@@ -39,6 +43,7 @@ impl MingledConfig {
     pub fn at(address: impl Into<String>) -> Self {
         Self {
             address: address.into(),
+            servers: BTreeMap::new(),
             cluster: None,
             connect_timeout: CONNECT_WITHIN,
             answer_timeout: ANSWER_WITHIN,
@@ -46,21 +51,49 @@ impl MingledConfig {
         }
     }
 
-    /// Checks the form of the address.
+    /// Returns the configuration of a cluster with the data centers at these addresses, with usual settings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_store_mingled::MingledConfig;
+    ///
+    /// let places = [("d0", "oslo:6398"), ("d1", "paris:6398")];
+    /// let config = MingledConfig::of(places);
+    /// assert_eq!(config.addresses().count(), 2);
+    /// assert!(config.check_address().is_ok());
+    /// ```
+    pub fn of<N: Into<String>, A: Into<String>>(places: impl IntoIterator<Item = (N, A)>) -> Self {
+        let servers = places.into_iter().map(|(name, address)| (name.into(), address.into()));
+        Self { servers: servers.collect(), ..Self::at("") }
+    }
+
+    /// Returns the addresses, each with the name of its data center if there are several.
+    pub fn addresses(&self) -> impl Iterator<Item = (Option<Name>, &str)> {
+        let only = self.servers.is_empty().then_some((None, &*self.address));
+        let several = self.servers.iter().map(|(name, at)| (Some(name.as_str().into()), &**at));
+        only.into_iter().chain(several)
+    }
+
+    /// Checks the form of the addresses.
     ///
     /// # Errors
     ///
     /// The expected form, and the value found.
     pub fn check_address(&self) -> Result<(), String> {
-        let place = self.address.rsplit_once(':').filter(|(host, port)| {
-            let is_host = !host.is_empty() && !host.contains(['/', '@', ' ']);
-            is_host && port.parse::<u16>().is_ok_and(|port| port != 0)
-        });
-        let found = &self.address;
-        place.map(|_| ()).ok_or_else(|| {
-            format!("expected HOST:PORT of a data center's listener for programs, found {found:?}")
-        })
+        self.addresses().try_for_each(|(_, address)| check(address))
     }
+}
+
+/// Checks the form of an address.
+fn check(address: &str) -> Result<(), String> {
+    let place = address.rsplit_once(':').filter(|(host, port)| {
+        let is_host = !host.is_empty() && !host.contains(['/', '@', ' ']);
+        is_host && port.parse::<u16>().is_ok_and(|port| port != 0)
+    });
+    place.map(|_| ()).ok_or_else(|| {
+        format!("expected HOST:PORT of a data center's listener for programs, found {address:?}")
+    })
 }
 
 /// The reason why a store cannot be opened.

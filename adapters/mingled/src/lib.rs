@@ -1,8 +1,9 @@
 //! Stores in a cluster of `mingled`.
 //!
-//! A [`Cluster`] is a program's connection to one data center: its stores there are one engine. Whole
-//! objects are read and written by requests to the data center, one round trip for each batch of reads and
-//! one for a commit; guards, witness rows and outcomes are judged there.
+//! A [`Cluster`] is a program's connections to its data centers: its stores there are one engine. Whole
+//! objects are read and written by requests to the data center of the session, one round trip for each batch of reads
+//! and one for a commit; guards and witness rows are judged there. A data center answers for itself alone:
+//! outcomes, and the commits that all data centers have, are put together from the answers of all.
 //!
 //! - [`config`]: the address, and the errors of opening.
 //! - [`wire`]: the messages, which the server shares; [`schema`]: a program's declarations as a message.

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use mingle_model::Name;
 use mingle_store::Capabilities;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,10 +19,13 @@ use crate::wire::{HELLO, Hello, PROTOCOL, Welcome, decode, framed};
 #[derive(Debug)]
 pub struct Link {
     config: MingledConfig,
+    address: String,
+    /// The name of the data center, if it is to be checked.
+    name: Option<Name>,
     /// The declarations, as a message with its length, and their digest.
     program: (Vec<u8>, [u8; 32]),
-    /// The cluster, once it is known.
-    cluster: OnceLock<u128>,
+    /// The cluster, once it is known; all connections of a program share it.
+    cluster: Arc<OnceLock<u128>>,
     idle: Mutex<Vec<TcpStream>>,
 }
 
@@ -52,24 +56,37 @@ pub struct Connection {
 }
 
 impl Link {
-    /// Creates the connections of a program with these declarations.
-    pub fn new(config: MingledConfig, program: (Vec<u8>, [u8; 32])) -> Self {
-        let cluster = config.cluster.map(OnceLock::from).unwrap_or_default();
-        Self { config, program, cluster, idle: Mutex::default() }
+    /// Creates the connections of a program with these declarations, to each data center.
+    pub fn all(config: &MingledConfig, program: &(Vec<u8>, [u8; 32])) -> Vec<Arc<Self>> {
+        let cluster = Arc::new(config.cluster.map(OnceLock::from).unwrap_or_default());
+        let link = |(name, address): (Option<Name>, &str)| Self {
+            config: config.clone(),
+            address: address.to_owned(),
+            name,
+            program: program.clone(),
+            cluster: Arc::clone(&cluster),
+            idle: Mutex::default(),
+        };
+        config.addresses().map(|place| Arc::new(link(place))).collect()
     }
 
-    /// Returns the configuration.
-    pub fn config(&self) -> &MingledConfig {
-        &self.config
+    /// Returns the address.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns the name of the data center, if there are several.
+    pub fn name(&self) -> Option<&Name> {
+        self.name.as_ref()
     }
 
     /// Connects, and returns the capabilities of the program's stores.
     pub async fn open(self: &Arc<Self>) -> Result<Vec<Capabilities>, OpenError> {
-        let address = || self.config.address.clone();
+        let address = || self.address.clone();
         let unavailable = |reason| OpenError::Unavailable { address: address(), reason };
         let (stream, welcome) = self.dial().await.map_err(unavailable)?;
         match welcome {
-            Welcome::Known { cluster, stores } => {
+            Welcome::Known { cluster, stores, .. } => {
                 // The cluster that the data center was told, if it was told one.
                 let _ = self.cluster.set(cluster);
                 self.give_back(stream);
@@ -85,9 +102,11 @@ impl Link {
 
     /// Connects without declarations, and returns the number of the cluster.
     pub async fn probe(&self) -> Result<u128, OpenError> {
-        let address = || self.config.address.clone();
+        let address = || self.address.clone();
         match self.dial().await {
-            Ok((_, Welcome::Unknown { cluster } | Welcome::Known { cluster, .. })) => Ok(cluster),
+            Ok((_, Welcome::Unknown { cluster, .. } | Welcome::Known { cluster, .. })) => {
+                Ok(cluster)
+            }
             Ok((_, Welcome::Refused { reason, .. })) => {
                 Err(OpenError::Refused { address: address(), reason })
             }
@@ -129,7 +148,7 @@ impl Link {
 
     async fn dial(&self) -> Result<(TcpStream, Welcome), String> {
         let within = self.config.connect_timeout;
-        let address = &self.config.address;
+        let address = &self.address;
         let greeted = timeout(within, async {
             let mut stream =
                 TcpStream::connect(address).await.map_err(|error| error.to_string())?;
@@ -146,10 +165,18 @@ impl Link {
             }
             Ok::<_, String>((stream, welcome))
         });
-        match greeted.await {
-            Ok(greeted) => greeted,
-            Err(_) => Err(format!("no answer within {within:?}")),
+        let greeted = match greeted.await {
+            Ok(greeted) => greeted?,
+            Err(_) => return Err(format!("no answer within {within:?}")),
+        };
+        if let Welcome::Known { datacenter, .. } | Welcome::Unknown { datacenter, .. } = &greeted.1
+            && let Some(expected) = self.name.as_ref().filter(|name| *name != datacenter)
+        {
+            return Err(format!(
+                "it is data center {datacenter}, and the binding calls it {expected}"
+            ));
         }
+        Ok(greeted)
     }
 }
 

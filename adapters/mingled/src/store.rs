@@ -10,7 +10,6 @@ use mingle_store::{
 use crate::cluster::Cluster;
 use crate::transaction::{MingledTransaction, opening};
 use crate::united::UnitedTransaction;
-use crate::wire::{Given, Request};
 
 /// A store in a cluster.
 pub struct MingledStore {
@@ -31,8 +30,8 @@ impl DataStore for MingledStore {
         self.cluster.capabilities(self.number)
     }
 
-    fn place(&self, _replica: Option<&Name>) -> Option<String> {
-        Some(self.cluster.link.config().address.clone())
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        Some(self.cluster.address(self.cluster.place(replica)).to_owned())
     }
 
     fn engine(&self) -> Option<EngineId> {
@@ -45,7 +44,8 @@ impl DataStore for MingledStore {
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         let begun = self.check_replica(session).map(|()| {
             let opening = opening(self.number, &self.session(session), false);
-            let begun = MingledTransaction::new(Arc::clone(&self.cluster), self.number, opening);
+            let at = (self.number, self.cluster.place(session.replica.as_ref()));
+            let begun = MingledTransaction::new(Arc::clone(&self.cluster), at, opening);
             Box::new(begun) as Box<dyn Transaction>
         });
         Box::pin(std::future::ready(begun))
@@ -57,28 +57,27 @@ impl DataStore for MingledStore {
     ) -> BoxFuture<'a, Result<Box<dyn United>, StoreError>> {
         let begun = self.check_replica(session).map(|()| {
             let opening = opening(self.number, &self.session(session), true);
-            let begun = UnitedTransaction::new(Arc::clone(&self.cluster), self.number, opening);
+            let at = (self.number, self.cluster.place(session.replica.as_ref()));
+            let begun = UnitedTransaction::new(Arc::clone(&self.cluster), at, opening);
             Box::new(begun) as Box<dyn United>
         });
         Box::pin(std::future::ready(begun))
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(async move {
-            match self.cluster.ask(self.number, &Request::Outcome(self.number, id)).await? {
-                Given::Outcome(outcome) => Ok(outcome),
-                _ => Err(self.cluster.mixed_up(self.number)),
-            }
-        })
+        Box::pin(self.cluster.outcome(self.number, id))
     }
 
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        Box::pin(async move {
-            match self.cluster.ask(self.number, &Request::Everywhere(self.number)).await? {
-                Given::Everywhere(stamp) => Ok(stamp),
-                _ => Err(self.cluster.mixed_up(self.number)),
-            }
-        })
+        Box::pin(self.cluster.everywhere(self.number))
+    }
+
+    fn departed(&self) -> Vec<Name> {
+        self.cluster.departed().into_iter().collect()
+    }
+
+    fn kept(&self, seen: &Stamp) -> Stamp {
+        self.cluster.kept(seen)
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Conversation {
     cluster: Arc<Cluster>,
     /// The store at which it began.
     first: u16,
+    /// The place of the data center in the list of connections.
+    pub(crate) place: usize,
     /// The start, until the first request.
     opening: Option<Opening>,
     connection: Option<Connection>,
@@ -48,8 +50,13 @@ impl Trouble {
 
 impl Conversation {
     /// Creates a transaction that has done nothing yet.
-    pub fn new(cluster: Arc<Cluster>, first: u16, opening: Opening) -> Self {
-        Self { cluster, first, opening: Some(opening), connection: None, is_lost: false }
+    pub fn new(cluster: Arc<Cluster>, (first, place): (u16, usize), opening: Opening) -> Self {
+        Self { cluster, first, place, opening: Some(opening), connection: None, is_lost: false }
+    }
+
+    /// Returns the error for an answer that does not fit its request at a store.
+    pub fn mixed_up(&self, store: u16) -> StoreError {
+        self.cluster.mixed_up(store, self.place)
     }
 
     /// Returns the program's connection to the data center.
@@ -65,16 +72,16 @@ impl Conversation {
         let said = Trouble::Said;
         if self.is_lost {
             let reason = "an earlier answer was lost, and with it the transaction";
-            return Err(said(self.cluster.unavailable(self.first, reason)));
+            return Err(said(self.cluster.unavailable(self.first, self.place, reason)));
         }
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.cluster.connect(self.first).await.map_err(said)?,
+            None => self.cluster.connect(self.first, self.place).await.map_err(said)?,
         };
         // Until the answer is here, a caller that stops waiting loses the transaction.
         self.is_lost = true;
         let request = request(self.opening.take());
-        let error = |reason: String| self.cluster.unavailable(self.first, &reason);
+        let error = |reason: String| self.cluster.unavailable(self.first, self.place, &reason);
         match connection.ask::<Answered>(&request).await {
             Ok((connection, answered)) => {
                 self.connection = Some(connection);
@@ -115,8 +122,8 @@ pub struct MingledTransaction {
 
 impl MingledTransaction {
     /// Creates a transaction that has done nothing yet.
-    pub fn new(cluster: Arc<Cluster>, store: u16, opening: Opening) -> Self {
-        let conversation = Conversation::new(cluster, store, opening);
+    pub fn new(cluster: Arc<Cluster>, at: (u16, usize), opening: Opening) -> Self {
+        let (store, conversation) = (at.0, Conversation::new(cluster, at, opening));
         Self { conversation, store, ended: None, has_flushed: false, seen: Version(0) }
     }
 
@@ -139,7 +146,7 @@ impl MingledTransaction {
     }
 
     fn mixed_up(&self) -> StoreError {
-        self.conversation.cluster().mixed_up(self.store)
+        self.conversation.mixed_up(self.store)
     }
 
     async fn flush_now(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
@@ -165,15 +172,19 @@ impl MingledTransaction {
         }
         let id = commit.id;
         let may_have_written = !commit.writes.is_empty() || self.has_flushed;
+        let (place, floors) = (self.conversation.place, cluster.floors(&commit.writes));
         let asked = self.conversation.ask(|opening| Request::Commit { opening, commit }).await;
         self.conversation.end();
         match asked {
-            Ok(Given::Committed(committed)) => Ok(committed),
+            Ok(Given::Committed(committed)) => {
+                cluster.tell_floors(self.store, place, floors);
+                Ok(committed)
+            }
             Err(Trouble::Said(error)) => Err(error),
             Ok(_) | Err(Trouble::Lost(_)) if may_have_written => {
                 Err(StoreError::Unknown { store: cluster.name(self.store), id })
             }
-            Ok(_) => Err(cluster.mixed_up(self.store)),
+            Ok(_) => Err(self.mixed_up()),
             Err(Trouble::Lost(error)) => Err(error),
         }
     }

@@ -29,8 +29,8 @@ struct Part {
 
 impl UnitedTransaction {
     /// Creates a transaction that has done nothing yet.
-    pub fn new(cluster: Arc<Cluster>, first: u16, opening: Opening) -> Self {
-        let conversation = Conversation::new(cluster, first, opening);
+    pub fn new(cluster: Arc<Cluster>, at: (u16, usize), opening: Opening) -> Self {
+        let (first, conversation) = (at.0, Conversation::new(cluster, at, opening));
         let part = Part { conversation, store: first, has_flushed: false };
         Self { part, first }
     }
@@ -54,16 +54,24 @@ impl UnitedTransaction {
             .collect();
         let parts = parts?;
         let cluster = Arc::clone(self.part.conversation.cluster());
+        let raised = parts.iter().map(|(store, part)| (*store, cluster.floors(&part.writes)));
+        let raised: Vec<_> = raised.collect();
+        let place = self.part.conversation.place;
         let request = |opening| Request::CommitUnited { opening, id, parts };
         let asked = self.part.conversation.ask(request).await;
         self.part.conversation.end();
         match asked {
-            Ok(Given::Committed(committed)) => Ok(committed),
+            Ok(Given::Committed(committed)) => {
+                for (store, floors) in raised {
+                    cluster.tell_floors(store, place, floors);
+                }
+                Ok(committed)
+            }
             Err(Trouble::Said(error)) => Err(error),
             Ok(_) | Err(Trouble::Lost(_)) if may_have_written => {
                 Err(StoreError::Unknown { store: cluster.name(self.first), id })
             }
-            Ok(_) => Err(cluster.mixed_up(self.first)),
+            Ok(_) => Err(self.part.conversation.mixed_up(self.first)),
             Err(Trouble::Lost(error)) => Err(error),
         }
     }
@@ -76,7 +84,7 @@ impl Part {
         let request = |opening| Request::Read { opening, store, reads, is_last: false };
         match self.conversation.ask(request).await.map_err(Trouble::error)? {
             Given::Answers(answers) if answers.len() == count => Ok(answers),
-            _ => Err(self.conversation.cluster().mixed_up(store)),
+            _ => Err(self.conversation.mixed_up(store)),
         }
     }
 
@@ -86,7 +94,7 @@ impl Part {
         let request = |opening| Request::Flush { opening, store, writes };
         match self.conversation.ask(request).await.map_err(Trouble::error)? {
             Given::Nothing => Ok(()),
-            _ => Err(self.conversation.cluster().mixed_up(store)),
+            _ => Err(self.conversation.mixed_up(store)),
         }
     }
 }

@@ -5,7 +5,9 @@
 //! not know them, the program sends them. From then on each [`Request`] has an [`Answered`], except
 //! [`Request::Drop`]. A connection has at most one transaction at a time, which ends with it.
 
-use mingle_model::{Level, Name, Stamp, TransactionId};
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_model::{Level, Name, Origin, Stamp, TransactionId};
 use mingle_store::{
     Answer, Capabilities, Commit, Committed, Outcome, Read, Session, StoreError, Write,
 };
@@ -15,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::schema::Declared;
 
 /// The version of the protocol; others are refused.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The first bytes of a connection, before its messages.
 pub const HELLO: &[u8; 8] = b"mingle\r\n";
@@ -38,11 +40,15 @@ pub enum Welcome {
     Unknown {
         /// The number of the cluster.
         cluster: u128,
+        /// The name of the data center.
+        datacenter: Name,
     },
     /// The stores are open.
     Known {
         /// The number of the cluster.
         cluster: u128,
+        /// The name of the data center.
+        datacenter: Name,
         /// The stores of the program, in order.
         stores: Vec<Capabilities>,
     },
@@ -114,10 +120,28 @@ pub enum Request {
     },
     /// The end of the transaction without a commit. It has no answer.
     Drop,
-    /// A question for the outcome of a commit at a store.
+    /// A question for the outcome of a commit at a store: of several data centers, each answers for itself, and
+    /// carries out no commit of this id any more.
     Outcome(u16, TransactionId),
-    /// A question for the stamp that every replica of a store has seen.
+    /// A question for the progress of a store's data centers.
     Everywhere(u16),
+    /// Floors of operation ids, which were raised at another data center: no operation of these origins with a
+    /// lower number will come.
+    Floors(u16, Vec<(Origin, u64)>),
+}
+
+/// The progress of a store's data centers, as one of them knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The stamp that every new session at the data center sees at least.
+    pub seen: Stamp,
+    /// The number of changes of the membership that the data center knows.
+    pub epoch: u32,
+    /// The names that stamps have for incarnations of data centers that were cut off, with the time up to which the
+    /// commits of each are kept.
+    pub ends: BTreeMap<Name, u64>,
+    /// The data centers that were given up.
+    pub departed: BTreeSet<Name>,
 }
 
 /// The result of a request.
@@ -127,14 +151,14 @@ pub enum Given {
     Answers(Vec<Answer>),
     /// The answers to reads that have ended the transaction.
     Ended(Vec<Answer>, Committed),
-    /// The result of a flush.
+    /// The result of a flush, and of floors.
     Nothing,
     /// The result of a commit.
     Committed(Committed),
     /// The outcome of a commit.
     Outcome(Outcome),
-    /// The stamp that every replica has seen.
-    Everywhere(Stamp),
+    /// The progress of the data centers.
+    Everywhere(Progress),
 }
 
 /// The answer to a [`Request`].

@@ -120,7 +120,7 @@ async fn examine_store(
             ("cassandra", mingle_store_cassandra::examine(config.clone(), schema).await)
         }
         #[cfg(feature = "mingled")]
-        Engine::Mingled(config) => ("mingled", vec![data_center(config).await]),
+        Engine::Mingled(config) => ("mingled", data_centers(config).await),
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => {
             let begin = Instant::now();
@@ -135,19 +135,25 @@ async fn examine_store(
     }
 }
 
-/// Asks a data center of `mingled` for the number of its cluster.
+/// Asks each data center of `mingled` for the number of its cluster.
 #[cfg(feature = "mingled")]
-async fn data_center(config: &mingle_store_mingled::MingledConfig) -> Finding {
+async fn data_centers(config: &mingle_store_mingled::MingledConfig) -> Vec<Finding> {
     let begin = Instant::now();
-    let answer = mingle_store_mingled::Cluster::probe(config.clone()).await;
+    let answers = mingle_store_mingled::Cluster::probe(config.clone()).await;
     let took = begin.elapsed().as_millis();
-    match answer {
+    let are_several = answers.len() > 1;
+    let finding = |(address, answer): (String, Result<u128, _>)| match answer {
+        Ok(cluster) if are_several => {
+            let text = format!("the data center at {address} is of cluster {cluster:032x}");
+            Finding::good("connection", text)
+        }
         Ok(cluster) => {
             let text = format!("the data center of cluster {cluster:032x} answers in {took} ms");
             Finding::good("connection", text)
         }
         Err(error) => Finding::wrong("connection", error.to_string()),
-    }
+    };
+    answers.into_iter().map(finding).collect()
 }
 
 /// Measures the disk on which the folder of the data is, or will be.

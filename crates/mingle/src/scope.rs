@@ -65,15 +65,17 @@ fn place(engine: &Engine, folder: Option<&Path>, world: &dyn World) -> String {
             let datacenters = sorted(config.datacenters.clone());
             format!("{datacenters:?} {:?} {:?}", config.keyspace, config.area)
         }
-        // The address of a data center, until a cluster can have several.
         #[cfg(feature = "mingled")]
-        Engine::Mingled(config) => config.address.to_lowercase(),
+        Engine::Mingled(config) => {
+            let addresses = config.addresses().map(|(_, address)| address.to_lowercase());
+            sorted(addresses.collect()).join(" ")
+        }
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => format!("{:?}", address(&config.url)),
     }
 }
 
-#[cfg(any(feature = "embedded", feature = "cassandra"))]
+#[cfg(any(feature = "embedded", feature = "cassandra", feature = "mingled"))]
 fn sorted(mut names: Vec<String>) -> Vec<String> {
     names.sort_unstable();
     names

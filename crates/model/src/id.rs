@@ -121,6 +121,28 @@ impl Stamp {
         }
     }
 
+    /// Returns the stamp without the commits of replicas that are lost: of each of these names, commits up to this
+    /// count are left.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    ///
+    /// use mingle_model::Stamp;
+    ///
+    /// let seen: Stamp = [("oslo".into(), 7), ("paris".into(), 3)].into_iter().collect();
+    /// let left = seen.kept(&BTreeMap::from([("oslo".into(), 5)]));
+    /// assert_eq!((left.of("oslo"), left.of("paris")), (5, 3));
+    /// ```
+    #[must_use]
+    pub fn kept(&self, ends: &BTreeMap<Name, u64>) -> Self {
+        let left = |(name, count): (&Name, u64)| {
+            (name.clone(), ends.get(name).map_or(count, |end| count.min(*end)))
+        };
+        self.iter().map(left).collect()
+    }
+
     /// Keeps only the commits that both have seen.
     pub fn meet(&mut self, other: &Self) {
         for (replica, seen) in &mut self.0 {

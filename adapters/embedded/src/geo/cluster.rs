@@ -93,6 +93,12 @@ pub trait Replicas {
     /// Returns the names of the data centers, in order.
     fn names(&self) -> Vec<Name>;
 
+    /// Returns the data center that is used here, if the others are processes of their own. Then only its replicas
+    /// can be asked.
+    fn here(&self) -> Option<DcId> {
+        None
+    }
+
     /// True if a data center runs.
     fn is_up(&self, dc: DcId) -> bool;
 
@@ -158,12 +164,15 @@ pub trait Replicas {
         cuts
     }
 
-    /// Returns the stamp that every new session in any data center sees at least. A data center
-    /// that was given up is marked as ended once all others have its remaining data.
+    /// Returns the stamp that every new session in any data center sees at least; where the others are processes of
+    /// their own, every one in the data center here. A data center that was given up is marked as ended once all
+    /// others have its remaining data.
     fn everywhere(&self) -> Stamp {
         let names = self.names();
+        let here = self.here();
         let alive = all(names.len()).filter(|dc| self.phase(*dc) != Phase::GivenUp);
-        let stamp = self.stamp(&meet(alive.map(|dc| self.visible(dc))));
+        let asked = alive.filter(|dc| here.is_none_or(|here| here == *dc));
+        let stamp = self.stamp(&meet(asked.map(|dc| self.visible(dc))));
         let members = self.members();
         let over = all(names.len()).zip(&names).flat_map(|(dc, name)| {
             let members = &members;
@@ -237,20 +246,23 @@ pub trait Replicas {
         })
     }
 
-    /// Returns the stamp without lost commits.
-    fn kept(&self, stamp: &Stamp) -> Stamp {
-        let (mut most, members) = (BTreeMap::new(), self.members());
+    /// Returns the names that stamps have for incarnations that were cut off, with the time up to which the commits
+    /// of each are kept.
+    fn ends(&self) -> BTreeMap<Name, u64> {
+        let (mut ends, members) = (BTreeMap::new(), self.members());
         for (dc, name) in (0..).map(DcId).zip(self.names()) {
             for incarnation in 0..=members.of(dc).incarnation {
                 if let Some(cut) = members.cut_of(dc, incarnation) {
-                    most.insert(stamp_name(&name, incarnation), cut.0);
+                    ends.insert(stamp_name(&name, incarnation), cut.0);
                 }
             }
         }
-        let kept = stamp
-            .iter()
-            .map(|(name, at)| (name.clone(), most.get(name).map_or(at, |most| at.min(*most))));
-        kept.collect()
+        ends
+    }
+
+    /// Returns the stamp without lost commits.
+    fn kept(&self, stamp: &Stamp) -> Stamp {
+        stamp.kept(&self.ends())
     }
 
     /// True if a stamp can contain this name.

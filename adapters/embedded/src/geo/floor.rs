@@ -16,16 +16,23 @@ impl Shared {
             }
             _ => None,
         });
-        let floors: Vec<RaiseFloor> = floors.collect();
+        self.raise(floors.collect());
+    }
+
+    /// Tells the replicas that can be reached from here about raised floors.
+    pub(super) fn raise(&self, floors: Vec<RaiseFloor>) {
         if floors.is_empty() {
             return;
         }
         self.net.with(|inner| {
             let client = inner.add_client();
             for floor in floors {
-                for dc in 0..self.config.datacenters.len() as u8 {
+                let here = inner.here();
+                let all = (0..self.config.datacenters.len() as u8).map(DcId);
+                // Others that are processes of their own are told by those who use them.
+                for dc in all.filter(|dc| here.is_none_or(|here| here == *dc)) {
                     for partition in 0..self.config.partitions {
-                        let to = Address::Replica(DcId(dc), PartitionId(partition));
+                        let to = Address::Replica(dc, PartitionId(partition));
                         let message = Message::RaiseFloor(floor.clone());
                         inner.send(Address::Client(client), Envelope { to, message });
                     }

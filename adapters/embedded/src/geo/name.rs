@@ -8,6 +8,7 @@
 //! | `i` transaction `{` object `}` | set | the same rows by transaction |
 //! | `r` kind key | register | a record |
 //! | `c` transaction | register | whether the commit of this id took effect |
+//! | `b` transaction data center | register | no commit of this id takes effect there; where others are processes of their own |
 //! | `m` | map | the rows with the store's declarations, where they are not kept in a folder |
 //!
 //! The part in braces decides the partition, so all items of an object are in one partition. An
@@ -15,7 +16,7 @@
 //! them and their order stays: within a section, items are in the order of the objects or records
 //! that they name.
 
-use mingle_geo::{Key, Kind};
+use mingle_geo::{DcId, Key, Kind};
 use mingle_model::{Name, Ref, TransactionId, Value};
 use mingle_store::{RecordKey, RecordKind};
 
@@ -113,6 +114,14 @@ pub fn record_key(name: &[u8]) -> Vec<u8> {
 pub fn outcome(id: TransactionId) -> Key {
     let mut name = vec![b'c'];
     escape(&key::transaction(id), &mut name);
+    Key::new(Kind::Register, name)
+}
+
+/// Returns the item that says that no commit of this id will take effect at a data center, which alone writes it.
+pub fn bar(id: TransactionId, dc: DcId) -> Key {
+    let mut name = vec![b'b'];
+    escape(&key::transaction(id), &mut name);
+    name.push(dc.0);
     Key::new(Kind::Register, name)
 }
 

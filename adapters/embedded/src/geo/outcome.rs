@@ -2,6 +2,14 @@
 //!
 //! While this process lives, it knows all commits that went through it. A store on disk also has an
 //! item for each id, which is replicated together with the commit's writes.
+//!
+//! Where the other data centers are processes of their own, each answers for itself: the commit has arrived here, or
+//! it has not, and none of this id will take effect here from now on. The latter is noted in an item that this data
+//! center alone writes ([`name::bar`]), beside the item of the outcome, so that the two never merge. A caller asks all
+//! of them. One that says *committed* is right, whatever the others say; if all others have barred the commit, it
+//! has not taken effect and never will. So no data center need wait for another one, and an answer that a caller does
+//! not get leaves a bar that is true by itself. A data center that was given up is not asked: the others have the data
+//! that is kept of it, with the outcomes.
 
 use mingle_geo::{DcId, Op, Outcome as Ended, Update};
 use mingle_model::{TransactionId, Value};
@@ -25,10 +33,13 @@ impl Shared {
         self.is_kept() || self.is_mixed()
     }
 
-    /// Adds the item that holds the outcome of a commit.
+    /// Adds the items that hold the outcome of a commit.
     pub fn fetch_outcome(&self, id: Option<TransactionId>, fetch: &mut Fetch) {
         if let Some(id) = id.filter(|_| self.has_notes()) {
             fetch.add(name::outcome(id));
+            if let Some(dc) = self.here() {
+                fetch.add(name::bar(id, dc));
+            }
         }
     }
 
@@ -39,8 +50,13 @@ impl Shared {
         found: &Found,
     ) -> Result<(), StoreError> {
         let Some(id) = id.filter(|_| self.has_notes()) else { return Ok(()) };
+        let is_barred_here = || {
+            let bar = self.here().map(|dc| name::bar(id, dc));
+            bar.is_some_and(|bar| answer::outcome(found.get(&bar)).is_some())
+        };
         match answer::outcome(found.get(&name::outcome(id))) {
             Some(false) => Err(self.core.barred(id)),
+            None if is_barred_here() => Err(self.core.barred(id)),
             _ => Ok(()),
         }
     }
@@ -83,7 +99,8 @@ impl Shared {
         }
         let outcome = match self.fates.get(id) {
             Some(Fate::Committed) => Outcome::Committed,
-            Some(Fate::Barred) => Outcome::NotCommitted,
+            // Where this data center answers for itself, the commit of another one may have arrived since.
+            Some(Fate::Barred) if self.here().is_none() => Outcome::NotCommitted,
             Some(Fate::Running) => Outcome::Unknown,
             Some(Fate::Certifying) => self.ask_strong(id).await?,
             Some(Fate::Lost(dc, incarnation, number)) => {
@@ -97,7 +114,7 @@ impl Shared {
                 }
             }
             None if !self.is_kept() && self.fates.is_forgotten(id) => Outcome::Unknown,
-            None => {
+            None | Some(Fate::Barred) => {
                 self.end(id, Outcome::NotCommitted);
                 let kept = if self.is_kept() {
                     self.kept_outcome(id).await
@@ -133,6 +150,9 @@ impl Shared {
     /// Returns the outcome of a commit of an earlier process; if nothing is known of it, every data
     /// center notes that it must not take effect.
     async fn kept_outcome(&self, id: TransactionId) -> Result<Outcome, StoreError> {
+        if let Some(dc) = self.here() {
+            return self.outcome_here(dc, id).await;
+        }
         let count = self.config.datacenters.len() as u8;
         let mut lacking = Vec::new();
         let all = (0..count).map(DcId);
@@ -174,5 +194,31 @@ impl Shared {
             self.give_back(client);
         }
         Ok(Outcome::NotCommitted)
+    }
+
+    /// Returns the outcome of a commit as far as the data center here can tell, after which none of this id takes
+    /// effect here.
+    async fn outcome_here(&self, dc: DcId, id: TransactionId) -> Result<Outcome, StoreError> {
+        let mut client = self.client(dc, &mingle_model::Stamp::default()).await?;
+        let mut last = self.last(dc);
+        last.join(&self.net.with(|inner| inner.cuts()));
+        let trouble = |trouble| self.trouble(trouble, Some(id));
+        client.reach(&last).await.map_err(trouble)?;
+        let keys = vec![name::outcome(id), name::bar(id, dc)];
+        let states = client.read(keys).await.map_err(trouble)?;
+        let noted: Vec<Option<bool>> = states.iter().map(|state| answer::outcome(state)).collect();
+        let outcome = match noted.as_slice() {
+            [Some(true), _] => Outcome::Committed,
+            [_, Some(_)] => Outcome::NotCommitted,
+            _ => {
+                let (key, op) = (name::bar(id, dc), Op::Write(Value::Bool(false)));
+                client.write(vec![Update { key, op, id: None }]).map_err(trouble)?;
+                let done = client.commit().await.map_err(trouble)?;
+                self.committed_by(&client, &done.commit_vec);
+                Outcome::NotCommitted
+            }
+        };
+        self.give_back(client);
+        Ok(outcome)
     }
 }

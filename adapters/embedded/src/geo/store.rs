@@ -1,11 +1,13 @@
 //! The interface: a store over several data centers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_geo::limits::{READ_KEYS_MAX, UPDATES_MAX};
+use mingle_geo::message::RaiseFloor;
 use mingle_geo::{DcId, Refusal, Update, Vector};
-use mingle_model::{Name, Stamp, TransactionId};
+use mingle_model::{Name, Origin, Stamp, TransactionId};
 use mingle_store::{
     BoxFuture, Capabilities, DataStore, EngineId, Outcome, Session, StoreError, Transaction, United,
 };
@@ -131,6 +133,21 @@ impl GeoStore {
         self.shared.engine.conflicts_of(transaction)
     }
 
+    /// Returns the number of changes of the membership, and the names that stamps have for incarnations of data centers
+    /// that were cut off, with the time up to which the commits of each are kept.
+    pub fn ends(&self) -> (u32, BTreeMap<Name, u64>) {
+        self.shared.net.with(|inner| (inner.members().epoch(), inner.ends()))
+    }
+
+    /// Tells the replicas that can be reached from here that no operation of these origins with a lower number
+    /// will come, as a store does itself at the data center where a floor is written.
+    pub fn raise_floors(&self, floors: &[(Origin, u64)]) {
+        let floors = floors
+            .iter()
+            .map(|(origin, sequence)| RaiseFloor { origin: *origin, sequence: *sequence });
+        self.shared.raise(floors.collect());
+    }
+
     /// Returns the last hundred alarms of the core: wrong clocks, data centers that lag.
     pub fn alarms(&self) -> Vec<String> {
         let own = self.shared.own.as_ref();
@@ -207,6 +224,12 @@ impl Shared {
     pub(super) fn own(&self) -> Result<&Arc<Net>, StoreError> {
         let elsewhere = "its data centers are processes of their own, and are stopped, given up and admitted there";
         self.own.as_ref().ok_or_else(|| self.core.refused(elsewhere.into()))
+    }
+
+    /// Returns the data center that is used here, if there are others that are processes of their own.
+    pub(super) fn here(&self) -> Option<DcId> {
+        let are_several = self.sites.len() > 1;
+        if are_several { self.net.with(|inner| inner.here()) } else { None }
     }
 
     /// True if transactions are strong.

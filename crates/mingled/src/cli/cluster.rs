@@ -23,6 +23,16 @@ const TOKEN_KEY: &str = "token-key";
 /// standard input.
 struct Children(Vec<(u8, Child)>);
 
+/// The lines of a data center that has started.
+struct Started {
+    /// The address for clients.
+    address: String,
+    /// The line with the status page.
+    page: String,
+    /// The address for programs, if they are served.
+    programs: Option<String>,
+}
+
 /// Runs the data centers until a signal comes, or one of them ends.
 pub fn run(of: &Cluster) -> Result<(), String> {
     let mut signals = Signals::catch()?;
@@ -31,10 +41,17 @@ pub fn run(of: &Cluster) -> Result<(), String> {
     new_key(&of.dir.join(TOKEN_KEY))?;
     let peers = free_addresses(of.dcs)?;
     let mut children = Children(Vec::new());
+    let mut servers = Vec::new();
     for dc in 0..of.dcs {
-        let (address, page) = children.start(of, dc, cluster, &peers)?;
+        let Started { address, page, programs } = children.start(of, dc, cluster, &peers)?;
         let port = address.rsplit(':').next().unwrap_or_default();
         println!("d{dc} listens on {address}; try: redis-cli -p {port} datacenters; {page}");
+        servers.extend(programs.map(|programs| format!("d{dc} = \"{programs}\"")));
+    }
+    match servers.as_slice() {
+        [] => {}
+        [_] => println!("a program's binding: address = {}", &servers[0]["d0 = ".len()..]),
+        _ => println!("a program's binding: servers = {{ {} }}", servers.join(", ")),
     }
     println!("{} data centers run; Ctrl-C stops them", of.dcs);
     while !signals.wait(LOOK) {
@@ -53,14 +70,14 @@ fn free_addresses(count: u8) -> Result<Vec<SocketAddr>, String> {
 }
 
 impl Children {
-    /// Starts a data center, and returns its address for clients and the line with its status page.
+    /// Starts a data center, and waits until it serves.
     fn start(
         &mut self,
         of: &Cluster,
         dc: u8,
         cluster: u128,
         peers: &[SocketAddr],
-    ) -> Result<(String, String), String> {
+    ) -> Result<Started, String> {
         let fault = |error: std::io::Error| format!("data center d{dc} cannot be started: {error}");
         let address = |first: u16| {
             let port = if first == 0 { 0 } else { first.saturating_add(dc.into()) };
@@ -89,6 +106,9 @@ impl Children {
             .arg("--dir")
             .arg(of.dir.join(format!("d{dc}")));
         command.arg("--token-key").arg(of.dir.join(TOKEN_KEY));
+        if let Some(port) = of.engine_port {
+            command.arg("--engine").arg(address(port));
+        }
         for declared in labels {
             command.arg(format!("--label={}", label::shown(declared)));
         }
@@ -98,15 +118,26 @@ impl Children {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(fault)?;
         self.0.push((dc, child));
         let Some((_, child)) = self.0.last_mut() else { return Err("no child".into()) };
-        let (mut line, mut page) = (String::new(), String::new());
+        let (mut line, mut page, mut programs) = (String::new(), String::new(), String::new());
         if let Some(out) = child.stdout.take() {
             let mut out = BufReader::new(out);
             out.read_line(&mut line).map_err(fault)?;
             out.read_line(&mut page).map_err(fault)?;
+            if of.engine_port.is_some() {
+                out.read_line(&mut programs).map_err(fault)?;
+            }
         }
         let address = line.strip_prefix("listening on ").and_then(|line| line.split(',').next());
         let ended = || format!("data center d{dc} ended at its start; its error is above");
-        Ok((address.map(str::to_owned).ok_or_else(ended)?, page.trim_end().to_owned()))
+        let programs = programs.trim_end().strip_prefix("programs of Mingle at ");
+        if of.engine_port.is_some() && programs.is_none() {
+            return Err(ended());
+        }
+        Ok(Started {
+            address: address.map(str::to_owned).ok_or_else(ended)?,
+            page: page.trim_end().to_owned(),
+            programs: programs.map(str::to_owned),
+        })
     }
 
     fn check(&mut self) -> Result<(), String> {

@@ -6,6 +6,7 @@
 //! folder = "data"                               # beside this file
 //! listen = "127.0.0.1:6399"                     # for clients
 //! status = "127.0.0.1:9399"                     # of the status page; without it there is none
+//! engine = "127.0.0.1:6398"                     # for Mingle's programs; without it none is served
 //!
 //! [data_centers]                                # addresses for each other
 //! d0 = "10.0.0.1:7399"
@@ -56,6 +57,7 @@ struct Contents {
     folder: PathBuf,
     listen: Option<Text>,
     status: Option<Text>,
+    engine: Option<Text>,
     partitions: Option<Spanned<u64>>,
     #[serde(default)]
     strong_only: Vec<Text>,
@@ -204,6 +206,10 @@ fn start(file: &File<'_>, mut contents: Contents) -> Result<Start, String> {
         Some(text) => Some(file.parsed("status", text, "an address such as 127.0.0.1:9399")?),
         None => None,
     };
+    let engine = match &contents.engine {
+        Some(text) => Some(file.parsed("engine", text, "an address such as 127.0.0.1:6398")?),
+        None => None,
+    };
     let durability = match &contents.durability {
         Some(text) => file.parsed("durability", text, "memory, disk or uniform")?,
         None => Durability::default(),
@@ -220,7 +226,7 @@ fn start(file: &File<'_>, mut contents: Contents) -> Result<Start, String> {
         folder: beside(contents.folder),
         listen,
         status,
-        engine: None,
+        engine,
         dc,
         incarnation: contents.incarnation.map(Spanned::into_inner),
         peers,

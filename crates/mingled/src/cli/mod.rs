@@ -122,6 +122,10 @@ struct Cluster {
     /// takes free ports.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     status_port: u16,
+    /// Port for Mingle's programs at the first data center, with stores of the engine "mingled"; the others have the
+    /// next ones. 0 takes free ports. Without it no program is served.
+    #[arg(long, value_name = "PORT")]
+    engine_port: Option<u16>,
     /// Round trip between any two of them, for example 40ms: messages are held back for half of it.
     #[arg(long, value_name = "DURATION", default_value = "0ms", value_parser = duration)]
     between: Duration,
@@ -152,6 +156,9 @@ struct Given {
     /// Only loopback is accepted.
     #[arg(long, value_name = "ADDRESS")]
     status: Option<SocketAddr>,
+    /// Address for Mingle's programs with stores of the engine "mingled". Only loopback is accepted.
+    #[arg(long, value_name = "ADDRESS")]
+    engine: Option<SocketAddr>,
     /// Number of this data center, from 0.
     #[arg(long, value_name = "NUMBER", required_unless_present = "config")]
     dc: Option<u8>,

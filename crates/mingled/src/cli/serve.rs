@@ -125,6 +125,7 @@ pub fn serve(of: &Given) -> Result<(), String> {
     run(&Start {
         dc,
         status: of.status,
+        engine: of.engine,
         incarnation: of.incarnation,
         peers: of.peers.clone(),
         ends_with_input: of.ends_with_input,

@@ -249,6 +249,10 @@ impl Replicas for Here<'_> {
         }
     }
 
+    fn here(&self) -> Option<DcId> {
+        Some(self.0.shared.dc)
+    }
+
     fn names(&self) -> Vec<Name> {
         (0..self.0.shared.dc_count).map(|dc| DcId(dc).to_string().into()).collect()
     }

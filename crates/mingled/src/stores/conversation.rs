@@ -4,7 +4,7 @@ use mingle_store::{
     Answer, Commit, Committed, DataStore as _, Read, Session, StoreError, Transaction, United,
     UnitedCommit, Write,
 };
-use mingle_store_mingled::wire::{Answered, Given, Opening, Request};
+use mingle_store_mingled::wire::{Answered, Given, Opening, Progress, Request};
 
 use super::listener::Opened;
 
@@ -69,7 +69,14 @@ impl Conversation {
             }
             Request::Everywhere(store) => {
                 let store = self.store(store)?;
-                store.everywhere().await.map(Given::Everywhere)
+                let seen = store.everywhere().await?;
+                let ((epoch, ends), departed) = (store.ends(), store.departed());
+                let departed = departed.into_iter().collect();
+                Ok(Given::Everywhere(Progress { seen, epoch, ends, departed }))
+            }
+            Request::Floors(store, floors) => {
+                self.store(store)?.raise_floors(&floors);
+                Ok(Given::Nothing)
             }
             Request::Drop => Ok(Given::Nothing),
         }

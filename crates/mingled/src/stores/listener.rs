@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use mingle_model::Name;
 use mingle_store::DataStore as _;
 use mingle_store_embedded::{GeoStore, OpenError};
 use mingle_store_mingled::limits::MESSAGE_BYTES_MAX;
@@ -207,9 +208,9 @@ impl Connection {
             Ok(stores) => stores,
             Err(refused) => return self.send(&refused),
         };
-        let capabilities = stores.iter().map(|store| store.capabilities().clone());
-        let cluster = self.shared.stores.cluster();
-        self.send(&Welcome::Known { cluster, stores: capabilities.collect() })?;
+        let capabilities = stores.iter().map(|store| store.capabilities().clone()).collect();
+        let (cluster, datacenter) = self.place();
+        self.send(&Welcome::Known { cluster, datacenter, stores: capabilities })?;
         let mut conversation = Conversation::new(stores);
         loop {
             let frame = self.receive()?;
@@ -221,6 +222,12 @@ impl Connection {
         }
     }
 
+    /// Returns the number of the cluster and the name of the data center.
+    fn place(&self) -> (u128, Name) {
+        let stores = &self.shared.stores;
+        (stores.cluster(), stores.datacenter().to_string().into())
+    }
+
     /// Returns the stores of the program; an error is the answer that refuses it.
     fn greet(&mut self) -> io::Result<Result<Opened, Welcome>> {
         let refused = |reason| Ok(Err(Welcome::Refused { reason, may_come: false }));
@@ -229,7 +236,7 @@ impl Connection {
         let Some(Hello { program, cluster: wanted, .. }) = hello else {
             return refused(format!("it speaks only version {PROTOCOL} of the protocol"));
         };
-        let cluster = self.shared.stores.cluster();
+        let (cluster, datacenter) = self.place();
         if let Some(wanted) = wanted.filter(|wanted| *wanted != cluster) {
             return refused(format!(
                 "it is of cluster {cluster:032x}, and the program expects {wanted:032x}"
@@ -239,7 +246,7 @@ impl Connection {
         if let Some(stores) = known {
             return Ok(Ok(stores));
         }
-        self.send(&Welcome::Unknown { cluster })?;
+        self.send(&Welcome::Unknown { cluster, datacenter })?;
         let frame = self.receive()?;
         if digest(&frame) != program {
             return refused("the declarations are not those of the digest".into());

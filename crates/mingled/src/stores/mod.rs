@@ -57,7 +57,7 @@ pub struct Stores {
     /// Opens the sessions that read and write declarations.
     sessions: Box<dyn Fn() -> Session + Send + Sync>,
     cluster: u128,
-    dc_count: u8,
+    dc: DcId,
     strong_only: Vec<Vec<u8>>,
 }
 
@@ -77,7 +77,7 @@ impl Stores {
             hosted: Hosted::new(cluster, config),
             sessions: process.sessions(),
             cluster: settings.cluster,
-            dc_count: settings.dc_count,
+            dc: settings.dc,
             strong_only: settings.strong_only.clone(),
         })
     }
@@ -92,19 +92,18 @@ impl Stores {
         self.cluster
     }
 
+    /// Returns the data center.
+    pub fn datacenter(&self) -> DcId {
+        self.dc
+    }
+
     /// Opens the stores of a program, which are one engine.
     ///
     /// # Errors
     ///
-    /// If the cluster has several data centers, which is not supported yet; if only strong transactions
-    /// may write their items; if a declaration differs from the one that the cluster has.
+    /// If only strong transactions may write their items; if a declaration differs from the one that the
+    /// cluster has, or cannot be read: that needs a majority of the data centers.
     pub fn open(&self, schemas: Vec<StoreSchema>) -> Result<Vec<Arc<GeoStore>>, StoresError> {
-        if self.dc_count > 1 {
-            let count = self.dc_count;
-            return Err(StoresError::Refused(format!(
-                "stores of Mingle's programs need a cluster of one data center, and this one has {count}"
-            )));
-        }
         let mut stores = Vec::new();
         for schema in schemas {
             self.check_free(&schema.store)?;

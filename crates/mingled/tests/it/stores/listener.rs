@@ -50,7 +50,7 @@ fn senders_that_do_not_keep_to_the_protocol_are_refused() {
     // Declarations with another digest.
     let found = answer(place.address(), &[&*good, &framed(&vec![1_u8])].concat());
     let first = 4 + u32::from_be_bytes(found[..4].try_into().expect("four bytes")) as usize;
-    assert!(matches!(decode(&found[4..first]), Some(Welcome::Unknown { cluster: 1 })));
+    assert!(matches!(decode(&found[4..first]), Some(Welcome::Unknown { cluster: 1, .. })));
     let Some(Welcome::Refused { reason, .. }) = decode(&found[first + 4..]) else {
         panic!("{found:?}")
     };

@@ -3,6 +3,7 @@
 mod conformance;
 mod listener;
 mod programs;
+mod several;
 
 use std::future::Future;
 
