@@ -1,6 +1,7 @@
 //! Stores of Mingle's programs in a data center.
 
 mod conformance;
+mod killed;
 mod listener;
 mod programs;
 mod several;

@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use super::block_on;
 
 /// A transfer between the stores, with a rule, and operations that count.
-const TEXT: &str = "store vault: linearizable; store wall: causal;
+pub const TEXT: &str = "store vault: linearizable; store wall: causal;
     object Box in vault { key name: string; value: int; }
     object Note in wall { key name: string; sum: counter; lines: log<string>; }
     transaction fill(box: ref Box, value: int) { box.value = value; }
