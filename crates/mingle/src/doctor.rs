@@ -142,17 +142,19 @@ async fn data_centers(config: &mingle_store_mingled::MingledConfig) -> Vec<Findi
     let answers = mingle_store_mingled::Cluster::probe(config.clone()).await;
     let took = begin.elapsed().as_millis();
     let are_several = answers.len() > 1;
-    let finding = |(address, answer): (String, Result<u128, _>)| match answer {
-        Ok(cluster) if are_several => {
-            let text = format!("the data center at {address} is of cluster {cluster:032x}");
-            Finding::good("connection", text)
-        }
-        Ok(cluster) => {
-            let text = format!("the data center of cluster {cluster:032x} answers in {took} ms");
-            Finding::good("connection", text)
-        }
-        Err(error) => Finding::wrong("connection", error.to_string()),
-    };
+    let finding =
+        |(address, answer): (String, Result<u128, mingle_store_mingled::OpenError>)| match answer {
+            Ok(cluster) if are_several => {
+                let text = format!("the data center at {address} is of cluster {cluster:032x}");
+                Finding::good("connection", text)
+            }
+            Ok(cluster) => {
+                let text =
+                    format!("the data center of cluster {cluster:032x} answers in {took} ms");
+                Finding::good("connection", text)
+            }
+            Err(error) => Finding::wrong("connection", error.to_string()),
+        };
     answers.into_iter().map(finding).collect()
 }
 
