@@ -24,6 +24,7 @@ mod ordered;
 mod programs;
 mod replicated;
 mod sent;
+mod slices;
 mod spelling;
 mod support;
 mod times;
