@@ -30,6 +30,9 @@ use rows::ItemRows;
 pub use listener::{CONNECTIONS_MAX, PROGRAMS_MAX, ProgramListener};
 pub use world::ProcessWorld;
 
+/// The number of times that stores are opened before an error of their declarations is reported.
+const OPENS_MAX: usize = 3;
+
 /// The reason why the stores of a program are not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoresError {
@@ -104,6 +107,17 @@ impl Stores {
     /// If only strong transactions may write their items; if a declaration differs from the one that the
     /// cluster has, or cannot be read: that needs a majority of the data centers.
     pub fn open(&self, schemas: Vec<StoreSchema>) -> Result<Vec<Arc<GeoStore>>, StoresError> {
+        for _ in 1..OPENS_MAX {
+            match self.open_once(schemas.clone()) {
+                // Another data center may have noted declarations at the same time.
+                Err(StoresError::Open(OpenError::Storage { .. })) => {}
+                opened => return opened,
+            }
+        }
+        self.open_once(schemas)
+    }
+
+    fn open_once(&self, schemas: Vec<StoreSchema>) -> Result<Vec<Arc<GeoStore>>, StoresError> {
         let mut stores = Vec::new();
         for schema in schemas {
             self.check_free(&schema.store)?;

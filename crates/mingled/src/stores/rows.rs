@@ -53,6 +53,25 @@ impl ItemRows {
         Ok(entries.filter_map(|(key, value)| Some((bytes(key)?, bytes(value)?))).collect())
     }
 
+    /// Reads the rows that no transaction has changed when this one ends: what another data center has answered
+    /// before is among them.
+    fn read_certified(&self, session: &Session) -> Result<Rows, StorageError> {
+        for _ in 0..RUNS_MAX {
+            let rows = self.read(session).map_err(StorageError::new)?;
+            match session.commit() {
+                Ok(_) => return Ok(rows),
+                Err(CommitError::Aborted(Refusal::Conflict { .. } | Refusal::Aborted)) => {}
+                Err(error) => {
+                    let _ = session.leave_unanswered();
+                    return Err(StorageError::new(error));
+                }
+            }
+        }
+        Err(StorageError::new(format!(
+            "reads of its declarations conflicted {RUNS_MAX} times: open it again"
+        )))
+    }
+
     fn write(&self, state: &mut State, changes: &Changes) -> Result<(), StorageError> {
         let update = |(key, row): (&Bytes, &Option<Bytes>)| {
             let place = Value::Bytes(key.clone());
@@ -97,10 +116,10 @@ impl ItemRows {
 impl Storage for ItemRows {
     fn snapshot(&self) -> Result<Snapshot, StorageError> {
         let mut state = self.lock();
-        let rows = self.read(&state.session);
-        // It may have been given up already.
+        let rows = self.read_certified(&state.session);
+        // It may have ended already.
         let _ = state.session.rollback();
-        let rows = rows.map_err(StorageError::new)?;
+        let rows = rows?;
         state.read.clone_from(&rows);
         Ok(Box::new(RowsView(rows)))
     }
