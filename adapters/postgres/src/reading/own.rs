@@ -112,7 +112,7 @@ pub fn whole(layout: &Layout, field: &Field, objects: &BTreeSet<Digest>) -> Step
 /// language does.
 pub fn slice(layout: &Layout, field: &Field, object: &Digest, range: &KeyRange) -> Option<Step> {
     let (entry, value) = (layout.codec(field.inner()), layout.codec(field.map_value()));
-    if matches!(entry, Codec::Json(_)) {
+    if !matches!(entry, Codec::Plain(_) | Codec::Key(..)) {
         return None;
     }
     let mut params = vec![Param::Bytes(object.clone())];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use mingle_geo::DcId;
@@ -164,34 +164,42 @@ async fn arrived(store: &dyn DataStore) {
 
 struct SeveralFactory {
     level: Level,
-    /// The data centers of the open stores, by the address of the store.
-    places: Mutex<BTreeMap<usize, Arc<Places>>>,
+    /// The data centers of the open stores, with the store.
+    places: Mutex<Vec<(Weak<dyn DataStore>, Arc<Places>)>>,
     steps: AtomicUsize,
 }
 
-fn address(store: &dyn DataStore) -> usize {
-    std::ptr::from_ref(store).cast::<()>() as usize
+fn is_same(one: &Weak<dyn DataStore>, other: &dyn DataStore) -> bool {
+    std::ptr::addr_eq(one.as_ptr(), std::ptr::from_ref(other))
 }
 
 impl SeveralFactory {
     /// Opens a store. A causal one is used while its data centers hear nothing of each other.
     async fn open_at(&self, places: Places, schema: StoreSchema) -> Arc<dyn DataStore> {
         let store = places.open(schema).await;
-        for replica in &store.capabilities().replicas {
-            // Each data center has read the declarations.
-            drop(acknowledged_at(&*store, replica).await);
-        }
+        // Each data center has read the declarations.
+        drop(acknowledged(&*store).await);
         if self.level == Level::Causal {
             places.separate().await;
         }
         let mut all = self.places.lock().expect("no test panics with the lock");
-        all.insert(address(&*store), Arc::new(places));
+        all.push((Arc::downgrade(&store), Arc::new(places)));
         store
     }
 
     fn places(&self, store: &dyn DataStore) -> Arc<Places> {
-        let places = self.places.lock().expect("no test panics with the lock");
-        Arc::clone(&places[&address(store)])
+        let all = self.places.lock().expect("no test panics with the lock");
+        let found = all.iter().find(|(known, _)| is_same(known, store));
+        Arc::clone(&found.expect("it is open").1)
+    }
+
+    /// Takes the data centers out of the list for which `is_over` holds.
+    fn take(&self, is_over: impl Fn(&Weak<dyn DataStore>) -> bool) -> Vec<Places> {
+        let mut all = self.places.lock().expect("no test panics with the lock");
+        let over: Vec<_> = all.extract_if(.., |(store, _)| is_over(store)).collect();
+        drop(all);
+        let places = over.into_iter().map(|(_, places)| Arc::into_inner(places));
+        places.map(|places| places.expect("no step is under way")).collect()
     }
 }
 
@@ -207,6 +215,10 @@ impl Factory for SeveralFactory {
     }
 
     fn open(&self, schema: StoreSchema) -> BoxFuture<'_, Arc<dyn DataStore>> {
+        // Those of earlier tests.
+        for places in self.take(|store| store.strong_count() == 0) {
+            places.stop();
+        }
         Box::pin(async move { self.open_at(Places::found().await, schema).await })
     }
 
@@ -215,11 +227,8 @@ impl Factory for SeveralFactory {
         store: Arc<dyn DataStore>,
         schema: StoreSchema,
     ) -> BoxFuture<'_, Option<Arc<dyn DataStore>>> {
-        let mut all = self.places.lock().expect("no test panics with the lock");
-        let places = all.remove(&address(&*store)).expect("it is open");
-        drop(all);
+        let places = self.take(|known| is_same(known, &*store)).pop().expect("it is open");
         drop(store);
-        let places = Arc::into_inner(places).expect("no step is under way");
         Box::pin(async move {
             let (folders, links) = places.stop();
             for link in links.values() {
