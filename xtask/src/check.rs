@@ -109,6 +109,8 @@ fn add_simulations(artifacts: &Artifacts, jobs: &mut Jobs) -> Outcome {
     jobs.add("simulation", short, Lane::Computes, 30);
     let short = simulate(&["geo", "--seeds", "600", "--jobs", "2"])?;
     jobs.add("simulation of geo", short, Lane::Computes, 40);
+    let short = simulate(&["cops", "--seeds", "200", "--jobs", "2"])?;
+    jobs.add("simulation of the reference protocols", short, Lane::Computes, 10);
     for (kind, seed) in seeds::recorded()? {
         let seed = seed.to_string();
         let arguments = kind.arguments();

@@ -44,7 +44,7 @@ pub fn long() -> Outcome {
 }
 
 /// The benchmarks that have bars, with their arguments.
-const BENCHMARKS: [(&str, &[&str]); 9] = [
+const BENCHMARKS: [(&str, &[&str]); 11] = [
     ("compiler", &["--at-most", "2.5"]),
     ("interpreter", &[]),
     ("lsp", &["--at-most", "10"]),
@@ -53,6 +53,9 @@ const BENCHMARKS: [(&str, &[&str]); 9] = [
     ("worker", &[]),
     ("index", &[]),
     ("pool", &[]),
+    // They are compared with figures of other systems; their bars are for a run by hand.
+    ("cops", &["--quick"]),
+    ("eiger", &["--quick"]),
     // Its real bars take servers and a quarter of an hour: they are for a run by hand.
     ("stores", &["--quick"]),
 ];

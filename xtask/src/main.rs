@@ -50,7 +50,8 @@ Tasks:
                          up and admitted again; fails if an acknowledged write is lost or doubled
   mingle [ARGS…]         the command line without the drivers of other engines
   bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, index, geo,
-                         worker, evaluation, http, mingled, or pool (stale reads of pooled connections)
+                         worker, evaluation, cops, eiger, http, mingled, or pool (stale reads of
+                         pooled connections)
   sim [--seconds N | --seeds N] [--seed S] [--jobs N] [--planted FAULT|all]
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found

@@ -22,11 +22,26 @@ impl NodeId {
     pub fn dc(self) -> u8 {
         (self.0 >> SERVER_BITS) as u8
     }
+
+    /// Returns the number of the server within its data center.
+    pub fn server(self) -> u16 {
+        self.0 & ((1 << SERVER_BITS) - 1)
+    }
+
+    /// Returns the id as a number.
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Returns the id with that number.
+    pub(crate) fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
 }
 
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.dc(), self.0 & ((1 << SERVER_BITS) - 1))
+        write!(f, "{}.{}", self.dc(), self.server())
     }
 }
 

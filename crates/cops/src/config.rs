@@ -7,8 +7,11 @@ use crate::message::Value;
 /// A reference protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// The same code without dependencies: the baseline of the thesis's comparisons.
+    /// The code of COPS without dependencies: the baseline of the thesis's comparisons.
     Eventual,
+    /// The code of Eiger without dependencies and transactions: the same baseline, with columns. Atomic
+    /// mutations are batches.
+    EventualColumns,
     /// COPS (thesis §4.1 to §4.5): causal+ consistency of single keys.
     Cops,
     /// COPS-RT (§4.6): COPS with read-only transactions.
@@ -24,19 +27,43 @@ pub enum Protocol {
 
 impl Protocol {
     /// All protocols.
-    pub const ALL: [Self; 6] =
-        [Self::Eventual, Self::Cops, Self::CopsRt, Self::CopsCd, Self::Eiger, Self::Log];
+    pub const ALL: [Self; 7] = [
+        Self::Eventual,
+        Self::EventualColumns,
+        Self::Cops,
+        Self::CopsRt,
+        Self::CopsCd,
+        Self::Eiger,
+        Self::Log,
+    ];
 
     /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Eventual => "eventual",
+            Self::EventualColumns => "eventual-columns",
             Self::Cops => "cops",
             Self::CopsRt => "cops-rt",
             Self::CopsCd => "cops-cd",
             Self::Eiger => "eiger",
             Self::Log => "log",
         }
+    }
+
+    /// True if clients keep a context, so that operations have dependencies of their actor's. In `log` they
+    /// depend on all that the data center has applied.
+    pub fn is_tracked(self) -> bool {
+        !matches!(self, Self::Eventual | Self::EventualColumns | Self::Log)
+    }
+
+    /// True if operations are applied after those on which they depend.
+    pub fn is_causal(self) -> bool {
+        !matches!(self, Self::Eventual | Self::EventualColumns)
+    }
+
+    /// True if the data has Eiger's rows and columns.
+    pub fn has_columns(self) -> bool {
+        matches!(self, Self::EventualColumns | Self::Eiger)
     }
 
     /// Returns the protocol with that name.

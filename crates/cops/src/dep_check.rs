@@ -120,8 +120,10 @@ impl DepChecks {
     /// operations of this server that waited for nothing else.
     pub fn applied(&mut self, net: &mut Net, dep: Dep) -> Vec<Timestamp> {
         self.arrived.waiting.remove(&dep.ts);
-        let newest = self.newest.entry(dep.key).or_default();
-        *newest = dep.ts.max(*newest);
+        if net.config.has(Flaw::DepCheckByNewer) {
+            let newest = self.newest.entry(dep.key).or_default();
+            *newest = dep.ts.max(*newest);
+        }
         net.event(Event::Applied { node: net.id, dep });
         let of_key = Dep { key: dep.key, ts: Timestamp::ABSENT }..=dep;
         let known = self.blocked.range(of_key).map(|(dep, _)| *dep);

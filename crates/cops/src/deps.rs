@@ -5,7 +5,7 @@
 //! Eiger track one-hop dependencies, for which a client needs to know nothing of the operations that
 //! it reads. COPS-RT tracks all dependencies, and computes the nearest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::clock::Timestamp;
 
@@ -38,7 +38,7 @@ pub struct Dep {
 pub struct OneHop(Vec<Dep>);
 
 impl OneHop {
-    /// Adds the operation that a read returned.
+    /// Adds the operation that a read returned, unless it was never written.
     pub fn read(&mut self, dep: Dep) {
         if dep.ts != Timestamp::ABSENT && !self.0.contains(&dep) {
             self.0.push(dep);
@@ -72,6 +72,14 @@ impl Graph {
         self.0.insert(dep, deps.to_vec());
     }
 
+    /// Adds the actor's own write, which depends on all operations of the context: of those only the
+    /// dependencies of the next write are kept.
+    pub fn wrote(&mut self, dep: Dep) {
+        let deps = self.all();
+        self.0 = deps.iter().map(|below| (*below, Vec::new())).collect();
+        self.0.insert(dep, deps);
+    }
+
     /// Removes an operation that is applied everywhere, and all that it depends on.
     pub fn never_depend(&mut self, dep: Dep) {
         for below in self.0.remove(&dep).unwrap_or_default() {
@@ -87,8 +95,8 @@ impl Graph {
 
     /// Returns the nearest dependencies: those on which no other operation of the context depends.
     pub fn nearest(&self) -> Vec<Dep> {
-        let is_far = |dep: &Dep| self.0.values().any(|deps| deps.contains(dep));
-        self.0.keys().filter(|dep| !is_far(dep)).copied().collect()
+        let far: BTreeSet<&Dep> = self.0.values().flatten().collect();
+        self.0.keys().filter(|dep| !far.contains(dep)).copied().collect()
     }
 }
 
@@ -117,6 +125,19 @@ mod tests {
         graph.add(dep(1, 1), &[]);
         graph.add(dep(1, 4), &[]);
         assert_eq!(graph.all(), [dep(1, 4)]);
+    }
+
+    #[test]
+    fn after_a_write_it_alone_is_nearest_and_older_versions_of_a_key_are_gone() {
+        let mut graph = Graph::default();
+        graph.add(dep(1, 1), &[]);
+        graph.add(dep(1, 4), &[]);
+        graph.wrote(dep(2, 5));
+        assert_eq!(graph.nearest(), [dep(2, 5)]);
+        assert_eq!(graph.all(), [dep(1, 4), dep(2, 5)]);
+        graph.wrote(dep(2, 6));
+        assert_eq!(graph.all(), [dep(1, 4), dep(2, 6)]);
+        assert_eq!(graph.nearest(), [dep(2, 6)]);
     }
 
     #[test]

@@ -24,6 +24,7 @@
 //! - [`deps`]: dependencies, and the contexts of actors;
 //! - [`link`]: delivery between servers, once and in order;
 //! - [`message`]: all messages and events;
+//! - [`wire`]: the encoding of frames, for real connections;
 //! - [`config`], [`flaw`]: settings, and planted faults;
 //! - `net` and `dep_check`: the shared parts of servers;
 //! - [`cops`]: COPS, COPS-RT, COPS-CD, and the baselines `eventual` and `log`;
@@ -43,3 +44,4 @@ pub mod locator;
 pub mod message;
 mod net;
 pub mod server;
+pub mod wire;

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 ///     assert!(receiver.accepts(number));
 /// }
 /// assert!(!receiver.accepts(lost), "it is there already");
-/// sender.acknowledge(receiver.next());
+/// sender.acknowledge(60, receiver.next());
 /// assert!(sender.due(100, 40).is_empty());
 /// ```
 #[derive(Clone, Debug)]
@@ -46,10 +46,12 @@ impl<M: Clone> Sender<M> {
         number
     }
 
-    /// Removes the messages below `next`, which have arrived.
-    pub fn acknowledge(&mut self, next: u64) {
+    /// Removes the messages below `next`, of which is known at `now_us` that they have arrived. The time
+    /// for the others begins anew: a link that is never idle sends nothing twice.
+    pub fn acknowledge(&mut self, now_us: u64, next: u64) {
         while self.kept.front().is_some_and(|(number, _)| *number < next) {
             self.kept.pop_front();
+            self.sent_us = now_us;
         }
     }
 
@@ -81,5 +83,22 @@ impl Receiver {
     /// Returns the number of the next message.
     pub fn next(&self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_is_never_idle_sends_nothing_twice() {
+        let (mut sender, mut receiver) = (Sender::default(), Receiver::default());
+        for now_us in (0..1_000).step_by(10) {
+            assert!(receiver.accepts(sender.send(now_us, now_us)));
+            // The acknowledgement of the message before arrives, so one is always under way.
+            sender.acknowledge(now_us, receiver.next() - 1);
+            assert!(sender.due(now_us, 40).is_empty(), "at {now_us}");
+        }
+        assert_eq!(sender.due(1_040, 40), [(99, 990)]);
     }
 }

@@ -90,7 +90,7 @@ impl Net {
                 is_new.then_some((packet.from, message))
             }
             (Frame::Arrived(next), Address::Server(from)) => {
-                self.senders.entry(from).or_default().acknowledge(next);
+                self.senders.entry(from).or_default().acknowledge(now_us, next);
                 None
             }
             // Only servers have links.

@@ -2,7 +2,7 @@
 
 use crate::clock::{NodeId, Timestamp};
 use crate::column::{Cell, Location};
-use crate::config::{Config, Protocol};
+use crate::config::Config;
 use crate::cops;
 use crate::eiger;
 use crate::message::{Output, Packet};
@@ -30,7 +30,7 @@ impl Server {
     /// Creates an empty server.
     pub fn new(config: Config, id: NodeId) -> Self {
         let state = match config.protocol {
-            Protocol::Eiger => State::Eiger(Box::default()),
+            protocol if protocol.has_columns() => State::Eiger(Box::default()),
             _ => State::Cops(cops::server::State::default()),
         };
         Self { net: Net::new(config, id), state }
@@ -58,6 +58,11 @@ impl Server {
     /// Returns the next packet or event.
     pub fn poll(&mut self) -> Option<Output> {
         self.net.poll()
+    }
+
+    /// Returns the server's logical time: all that it has accepted or applied came before.
+    pub fn time(&self) -> u64 {
+        self.net.clock.now()
     }
 
     /// Returns for each key its value and the timestamps of the versions in it; in Eiger nothing.

@@ -25,6 +25,8 @@ mod lsp;
 mod measured;
 mod predict;
 #[cfg(feature = "benchmarks")]
+mod reference;
+#[cfg(feature = "benchmarks")]
 mod soak;
 #[cfg(feature = "benchmarks")]
 mod stores;
@@ -81,6 +83,12 @@ enum Command {
     /// UniStore's evaluation: the systems that it compares, in a capacity model.
     #[cfg(feature = "benchmarks")]
     Evaluation(evaluation::Options),
+    /// COPS, COPS-RT and one log over real sockets, as in chapter 7 of Lloyd's thesis.
+    #[cfg(feature = "benchmarks")]
+    Cops(reference::Options),
+    /// Eiger over real sockets against eventual consistency, and our own store under the same work.
+    #[cfg(feature = "benchmarks")]
+    Eiger(reference::Options),
     /// Two `mingle serve` over real servers that are killed and stopped; then checks the data in the stores.
     #[cfg(feature = "benchmarks")]
     Soak(soak::Options),
@@ -110,6 +118,10 @@ fn main() -> std::process::ExitCode {
         Command::Worker(options) => worker::run(&options),
         #[cfg(feature = "benchmarks")]
         Command::Evaluation(options) => evaluation::run(&options),
+        #[cfg(feature = "benchmarks")]
+        Command::Cops(options) => reference::run_cops(&options),
+        #[cfg(feature = "benchmarks")]
+        Command::Eiger(options) => reference::run_eiger(&options),
         #[cfg(feature = "benchmarks")]
         Command::Soak(options) => soak::run(&options),
     };

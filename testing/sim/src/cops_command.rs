@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mingle_sim::cops::{Flaw, Plan, Protocol, Verdict, judged, shrunk};
 use mingle_sim::series::{Ended, Series};
 
-/// The reference protocols of Lloyd's thesis: COPS, COPS-RT, COPS-CD, Eiger, and two baselines.
+/// The reference protocols of Lloyd's thesis: COPS, COPS-RT, COPS-CD, Eiger, and three baselines.
 #[derive(clap::Args)]
 pub struct Options {
     /// The protocol; all in turn if none is given.

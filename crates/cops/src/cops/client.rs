@@ -112,6 +112,8 @@ pub struct Client {
     graphs: BTreeMap<ActorId, Graph>,
     running: BTreeMap<RequestId, Running>,
     next_request: RequestId,
+    /// The global checkpoint time.
+    checkpoint: u64,
     outputs: VecDeque<Output>,
     answers: VecDeque<Answer>,
 }
@@ -127,9 +129,16 @@ impl Client {
             graphs: BTreeMap::new(),
             running: BTreeMap::new(),
             next_request: 0,
+            checkpoint: 0,
             outputs: VecDeque::new(),
             answers: VecDeque::new(),
         }
+    }
+
+    /// Tells the client the global checkpoint time (thesis §6.1): operations up to this logical time are
+    /// applied in all data centers, so that no operation that is read later depends on them.
+    pub fn set_checkpoint(&mut self, time: u64) {
+        self.checkpoint = time;
     }
 
     /// Begins a call for an actor, which must have no other, and returns its number.
@@ -211,10 +220,13 @@ impl Client {
 
     fn on_written(&mut self, request: RequestId, dep: Dep) {
         let Some(running) = self.running.remove(&request) else { return };
-        self.contexts.entry(running.actor).or_default().wrote([dep]);
-        let graph = self.graphs.entry(running.actor).or_default();
-        let deps = graph.all();
-        graph.add(dep, &deps);
+        match self.config.protocol {
+            Protocol::CopsRt => self.graphs.entry(running.actor).or_default().wrote(dep),
+            _ if self.config.protocol.is_tracked() => {
+                self.contexts.entry(running.actor).or_default().wrote([dep]);
+            }
+            _ => {}
+        }
         let (found, written, rounds) = (Vec::new(), Some(dep), 1);
         self.answers.push_back(Answer { request, found, written, rounds });
     }
@@ -270,7 +282,7 @@ impl Client {
     fn finish(&mut self, request: RequestId) {
         let Some(running) = self.running.remove(&request) else { return };
         let Running { actor, call, results, rounds, .. } = running;
-        if !self.config.has(Flaw::ReadForgotten) {
+        if self.config.protocol.is_tracked() && !self.config.has(Flaw::ReadForgotten) {
             for (key, result) in &results {
                 self.note(actor, *key, result);
             }
@@ -290,11 +302,15 @@ impl Client {
 
     /// Adds a result to the context of an actor.
     fn note(&mut self, actor: ActorId, key: u32, result: &Result) {
-        let context = self.contexts.entry(actor).or_default();
+        let versions = result.versions.iter().filter(|ts| ts.time() > self.checkpoint);
+        let read = versions.map(|ts| Dep { key, ts: *ts });
+        if self.config.protocol != Protocol::CopsRt {
+            let context = self.contexts.entry(actor).or_default();
+            read.for_each(|dep| context.read(dep));
+            return;
+        }
         let graph = self.graphs.entry(actor).or_default();
-        for ts in &result.versions {
-            let dep = Dep { key, ts: *ts };
-            context.read(dep);
+        for dep in read {
             if result.never_depend {
                 graph.never_depend(dep);
             } else {

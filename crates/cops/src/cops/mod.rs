@@ -23,8 +23,9 @@
 //!   logs are exchanged in pairs, and causality over three data centers needs it.
 //! - A dependency is satisfied once its own operation is applied, not once a newer one of its key is:
 //!   see `dep_check`.
-//! - The global checkpoint time of §6.1 is left out: contexts in COPS are cleared by each write, and
-//!   in COPS-RT by the never-depend flag.
+//! - Servers compute no global checkpoint time (§6.1); a driver that knows one tells the clients
+//!   ([`Client::set_checkpoint`](client::Client::set_checkpoint)). Otherwise contexts in COPS are cleared by each write, and in COPS-RT by the
+//!   never-depend flag.
 
 pub mod client;
 pub mod server;

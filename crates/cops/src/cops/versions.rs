@@ -1,6 +1,6 @@
 //! The versions of one key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::clock::Timestamp;
 use crate::config::{Config, Protocol};
@@ -16,15 +16,13 @@ pub(crate) struct Version {
     pub deps: Vec<Dep>,
     /// True if the write is applied in all data centers.
     pub never_depend: bool,
-    /// The time at which a newer version was there, in COPS-RT.
-    replaced_us: Option<u64>,
     /// The place in the order of arrival.
     arrival: u64,
 }
 
 impl Version {
     pub fn new(value: u64, deps: Vec<Dep>) -> Self {
-        Self { value, deps, never_depend: false, replaced_us: None, arrival: 0 }
+        Self { value, deps, never_depend: false, arrival: 0 }
     }
 }
 
@@ -32,6 +30,9 @@ impl Version {
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
     kept: BTreeMap<Timestamp, Version>,
+    /// The versions that are no longer the newest, in COPS-RT, with the times at which a newer one was
+    /// there.
+    replaced: VecDeque<(u64, Timestamp)>,
     arrivals: u64,
 }
 
@@ -55,7 +56,11 @@ impl Versions {
                 self.kept.insert(ts, version);
             }
             Protocol::CopsRt => {
+                let newest = self.newest();
                 self.kept.insert(ts, version);
+                if newest != Timestamp::ABSENT {
+                    self.replaced.push_back((now_us, newest.min(ts)));
+                }
                 self.age(config, now_us);
             }
             _ => {
@@ -66,18 +71,16 @@ impl Versions {
         }
     }
 
-    /// Marks versions that are no longer the newest, and drops those that have not been for twice
-    /// `trans_time`.
+    /// Drops versions that have not been the newest for twice `trans_time`.
     fn age(&mut self, config: &Config, now_us: u64) {
-        let newest = self.newest();
-        for (ts, version) in &mut self.kept {
-            if *ts != newest && version.replaced_us.is_none() {
-                version.replaced_us = Some(now_us);
-            }
-        }
         // The delta is for transactions that began just before.
         let kept_us = config.trans_time_us * 2;
-        self.kept.retain(|_, version| version.replaced_us.is_none_or(|us| us + kept_us > now_us));
+        while let Some((us, ts)) = self.replaced.front().copied()
+            && us + kept_us <= now_us
+        {
+            self.replaced.pop_front();
+            self.kept.remove(&ts);
+        }
     }
 
     /// Returns the newest timestamp.
@@ -113,5 +116,34 @@ impl Versions {
         }
         let values: Vec<u64> = versions.into_iter().map(|version| version.value).collect();
         (config.handler)(&values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::NodeId;
+    use crate::config::keep_all;
+    use crate::locator::Locator;
+
+    #[test]
+    fn a_version_is_kept_for_twice_trans_time_after_a_newer_one_was_there() {
+        let locator = Locator::new(1, 1).unwrap();
+        let (trans_time_us, retry_us, protocol) = (50, 10, Protocol::CopsRt);
+        let (handler, flaw) = (keep_all as _, None);
+        let config = Config { protocol, locator, trans_time_us, retry_us, handler, flaw };
+        let mut versions = Versions::default();
+        let mut add = |now_us, time| {
+            let ts = Timestamp::new(time, NodeId::new(0, 0));
+            versions.add(&config, now_us, (ts, Version::new(time, Vec::new())), &[]);
+            versions.timestamps().into_iter().map(Timestamp::time).collect::<Vec<_>>()
+        };
+        assert_eq!(add(0, 5), [5]);
+        assert_eq!(add(10, 7), [5, 7]);
+        // It is not the newest when it arrives.
+        assert_eq!(add(20, 6), [5, 6, 7]);
+        assert_eq!(add(109, 8), [5, 6, 7, 8]);
+        assert_eq!(add(110, 9), [6, 7, 8, 9]);
+        assert_eq!(add(120, 10), [7, 8, 9, 10]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::clock::{Clock, NodeId};
 use crate::column::{Cell, Content, Mutation, Slice};
-use crate::config::Config;
+use crate::config::{Config, Protocol};
 use crate::deps::{Dep, OneHop};
 use crate::flaw::Flaw;
 use crate::message::{
@@ -109,6 +109,8 @@ pub struct Client {
     contexts: BTreeMap<ActorId, OneHop>,
     running: BTreeMap<RequestId, Running>,
     next_request: RequestId,
+    /// The global checkpoint time.
+    checkpoint: u64,
     outputs: VecDeque<Output>,
     answers: VecDeque<Answer>,
 }
@@ -123,9 +125,16 @@ impl Client {
             contexts: BTreeMap::new(),
             running: BTreeMap::new(),
             next_request: 0,
+            checkpoint: 0,
             outputs: VecDeque::new(),
             answers: VecDeque::new(),
         }
+    }
+
+    /// Tells the client the global checkpoint time (thesis §6.1): operations up to this logical time are
+    /// applied in all data centers, so that no operation that is read later depends on them.
+    pub fn set_checkpoint(&mut self, time: u64) {
+        self.checkpoint = time;
     }
 
     /// Begins a call for an actor, which must have no other, and returns its number.
@@ -139,6 +148,9 @@ impl Client {
         self.next_request += 1;
         let deps = self.contexts.entry(actor).or_default().deps();
         let (slices, missing) = match call {
+            Call::AtomicMutate(mutations) if self.config.protocol == Protocol::EventualColumns => {
+                (Vec::new(), self.batch(request, mutations, &deps))
+            }
             Call::BatchMutate(mutations) => (Vec::new(), self.batch(request, mutations, &deps)),
             Call::AtomicMutate(mutations) => {
                 self.atomic(request, mutations, &deps);
@@ -243,7 +255,7 @@ impl Client {
             self.restart(now_us, request);
             return;
         }
-        if running.rounds == 1 {
+        if running.rounds == 1 && self.config.protocol == Protocol::Eiger {
             let (at, second) = second_round(&self.config, &running.results);
             if !second.is_empty() {
                 running.rounds = 2;
@@ -282,11 +294,13 @@ impl Client {
             let is_deleted = |cell: &Cell| cell.content == Content::Deleted;
             let (gone, cells): (Vec<Cell>, Vec<Cell>) =
                 result.cells.into_iter().partition(is_deleted);
-            let is_noted = !self.config.has(Flaw::ReadForgotten);
+            let is_tracked = self.config.protocol.is_tracked();
+            let is_noted = is_tracked && !self.config.has(Flaw::ReadForgotten);
             let are_gone_noted = is_noted && !self.config.has(Flaw::TombstoneForgotten);
             let deps = cells.iter().filter(|_| is_noted).flat_map(|cell| &cell.deps);
             let gone_deps = gone.iter().filter(|_| are_gone_noted).flat_map(|cell| &cell.deps);
-            for dep in deps.chain(gone_deps) {
+            let is_recent = |dep: &&Dep| dep.ts.time() > self.checkpoint;
+            for dep in deps.chain(gone_deps).filter(is_recent) {
                 context.read(*dep);
             }
             if !gone.is_empty() {
@@ -295,7 +309,7 @@ impl Client {
             slices.push(cells);
             deleted.push(gone);
         }
-        if !written.is_empty() {
+        if !written.is_empty() && self.config.protocol.is_tracked() {
             context.wrote(written.iter().copied());
         }
         self.answers.push_back(Answer { request, slices, deleted, written, rounds });

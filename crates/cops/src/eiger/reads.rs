@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::server::State;
 use crate::clock::Timestamp;
 use crate::column::{Cell, Column, Content, Location, Predicate, Slice};
+use crate::config::Protocol;
 use crate::flaw::Flaw;
 use crate::message::{Address, Message, Point, RequestId, Requested};
 use crate::net::Net;
@@ -37,6 +38,9 @@ impl State {
             let is_pending = !self.pending(net, &slice, u64::MAX).is_empty();
             let (cells, evt) = self.cells(net, &slice, now);
             let cells = if is_pending { Vec::new() } else { cells };
+            // Without a second round no interval is needed.
+            let has_rounds = net.config.protocol == Protocol::Eiger;
+            let (evt, now) = if has_rounds { (evt, now) } else { (0, 0) };
             answer(net, from, request, (cells, evt, now, is_pending));
             return;
         };

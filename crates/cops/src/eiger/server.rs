@@ -7,6 +7,7 @@ use super::reads::Reading;
 use super::transactions::Transaction;
 use crate::clock::Timestamp;
 use crate::column::{Cell, Location, Mutation, Update};
+use crate::config::Protocol;
 use crate::dep_check::DepChecks;
 use crate::deps::Dep;
 use crate::flaw::Flaw;
@@ -90,7 +91,8 @@ impl State {
         if let Address::Client(client) = from {
             net.event(Event::Accepted { by: Requested { client, request }, dep });
         }
-        let extra = self.extra(&mutations);
+        let is_tracked = net.config.protocol.is_tracked();
+        let extra = if is_tracked { self.extra(&mutations) } else { Vec::new() };
         deps.extend(extra.iter().filter(|dep| !deps.contains(dep)).copied().collect::<Vec<_>>());
         self.follow(&mutations, &extra, dep);
         for dc in net.others() {
@@ -131,9 +133,15 @@ impl State {
     ) {
         for Mutation { location, update } in mutations {
             let chain = self.chains.entry(*location).or_default();
-            let (covers, arrived_us) = (deps.to_vec(), net.now_us);
+            // Only a sum names the last additions in it.
+            let is_addition = matches!(update, Update::Add(_));
+            let covers = if is_addition { deps.to_vec() } else { Vec::new() };
+            let arrived_us = net.now_us;
             let entry = Entry { evt, dep, update: *update, covers, arrived_us };
-            chain.insert(entry, net.config.trans_time_us * 2);
+            // Only a second round reads old versions.
+            let has_rounds = net.config.protocol == Protocol::Eiger;
+            let kept_us = if has_rounds { net.config.trans_time_us * 2 } else { 0 };
+            chain.insert(entry, kept_us);
             let (node, location, ts) = (net.id, *location, chain.newest());
             net.event(Event::NewestAt { node, location, ts });
         }

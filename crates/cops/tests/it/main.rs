@@ -5,3 +5,4 @@ mod eiger;
 mod faults;
 mod stage;
 mod transactions;
+mod wire;

@@ -244,7 +244,10 @@ impl<C: Library> Scene<C> {
         outputs.extend(clients.flat_map(|client| std::iter::from_fn(|| client.poll())));
         for output in outputs {
             match output {
-                Output::Send(packet) => self.packets.push(packet),
+                Output::Send(packet) => {
+                    crate::wire::check(&packet);
+                    self.packets.push(packet);
+                }
                 Output::Event(Event::Reached(point)) => self.reached.push(point),
                 Output::Event(_) => {}
             }

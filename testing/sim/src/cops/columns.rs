@@ -48,6 +48,11 @@ pub(super) fn key(location: Location) -> u32 {
     }
 }
 
+/// Returns the row of a checkers' key.
+pub(super) fn row(key: u32) -> u32 {
+    key / KEYS_OF_ROW
+}
+
 /// Returns the checkers' key and the value of a mutation.
 pub(super) fn write(mutation: &Mutation) -> (u32, Option<u64>) {
     let key = key(mutation.location);

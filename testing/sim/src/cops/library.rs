@@ -1,7 +1,7 @@
 //! The client libraries, and their calls and answers as the record has them.
 
 use mingle_cops::column::{Cell, Content, Family, Predicate, Slice};
-use mingle_cops::config::{Config, Protocol};
+use mingle_cops::config::Config;
 use mingle_cops::cops::client as cops;
 use mingle_cops::eiger::client as eiger;
 use mingle_cops::message::{ClientId, Output, Packet};
@@ -54,7 +54,7 @@ pub(super) enum Answer {
 impl Client {
     pub fn new(config: Config, id: ClientId) -> Self {
         match config.protocol {
-            Protocol::Eiger => Self::Eiger(eiger::Client::new(config, id)),
+            protocol if protocol.has_columns() => Self::Eiger(eiger::Client::new(config, id)),
             _ => Self::Cops(cops::Client::new(config, id)),
         }
     }

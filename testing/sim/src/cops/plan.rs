@@ -81,7 +81,7 @@ impl Plan {
         let delays_us = (0..16).map(|_| 5_000 + random.below(120_000) as u64).collect();
         let actors = match protocol {
             // Reads amid the phases of a transaction need actors that are not busy.
-            Protocol::Eiger => *random.pick(&[1, 3, 8]),
+            protocol if protocol.has_columns() => *random.pick(&[1, 3, 8]),
             _ => 1 + random.below(3),
         };
         let keys = 2 + random.below(3) as u32;
@@ -92,7 +92,9 @@ impl Plan {
             let (dc, actor) = (random.below(usize::from(dcs)) as u8, random.below(actors) as u32);
             let value = number as u64 + 1;
             let call = match protocol {
-                Protocol::Eiger => Call::Eiger(calls.draw(&mut random, keys, value)),
+                protocol if protocol.has_columns() => {
+                    Call::Eiger(calls.draw(&mut random, keys, value))
+                }
                 _ => Call::Cops(draw_call(&mut random, protocol, keys, value)),
             };
             steps.push(Step { at_us, dc, actor, call });

@@ -45,8 +45,10 @@ pub(super) struct Call {
     pub reads: Vec<Read>,
     /// The counters that it read, before they are reads of additions.
     pub sums: Vec<Sum>,
-    /// The keys that it writes, all in one operation.
+    /// The keys that it writes: all in one operation, or those of each row in one.
     pub writes: Vec<Write>,
+    /// True if each row has an operation of its own.
+    pub is_divided: bool,
     /// The rounds of messages that it took.
     pub rounds: u32,
 }
@@ -56,6 +58,8 @@ pub(super) struct Call {
 pub(super) struct Accepted {
     /// The index of its call.
     pub call: usize,
+    /// The row by which its server was chosen.
+    pub row: u32,
     pub ts: Timestamp,
 }
 
@@ -108,9 +112,15 @@ impl Record {
         self.calls.get_mut(*index)
     }
 
+    /// Returns the keys and values that an operation writes.
+    pub fn written(&self, accepted: &Accepted) -> impl Iterator<Item = &Write> {
+        let (call, row) = (&self.calls[accepted.call], accepted.row);
+        call.writes.iter().filter(move |write| !call.is_divided || columns::row(write.key) == row)
+    }
+
     /// Returns the keys that an operation writes.
     pub fn keys(&self, accepted: &Accepted) -> impl Iterator<Item = u32> {
-        self.calls[accepted.call].writes.iter().map(|write| write.key)
+        self.written(accepted).map(|write| write.key)
     }
 
     /// Takes an event.
@@ -119,7 +129,7 @@ impl Record {
             Event::Accepted { by: Requested { client, request }, dep } => {
                 if let Some(call) = self.by_request.get(&(client.dc, request)) {
                     self.happened.push(Happened::Accepted(self.accepted.len()));
-                    self.accepted.push(Accepted { call: *call, ts: dep.ts });
+                    self.accepted.push(Accepted { call: *call, row: dep.key, ts: dep.ts });
                 }
             }
             Event::Applied { node, dep } => {

@@ -48,6 +48,9 @@ fn expected(protocol: Protocol) -> &'static [&'static str] {
     ];
     match protocol {
         Protocol::Eventual => FAULTS,
+        Protocol::EventualColumns => {
+            &["data center lost", "packet lost", "tombstone read", "absent column in a slice"]
+        }
         Protocol::Cops => CHECKS,
         Protocol::CopsRt => &[
             "data center lost",

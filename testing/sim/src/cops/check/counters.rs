@@ -49,15 +49,19 @@ pub(super) fn divided(record: &mut Record) -> Result<(), Broken> {
 
 /// Returns the additions to each counter.
 fn additions(record: &Record) -> BTreeMap<u32, Vec<Addition>> {
-    let accepted: BTreeMap<usize, Timestamp> =
-        record.accepted.iter().map(|accepted| (accepted.call, accepted.ts)).collect();
+    let mut accepted: BTreeMap<(usize, u32), Timestamp> = BTreeMap::new();
+    for operation in &record.accepted {
+        for key in record.keys(operation) {
+            accepted.insert((operation.call, key), operation.ts);
+        }
+    }
     let mut additions: BTreeMap<u32, Vec<Addition>> = BTreeMap::new();
     for (index, call) in record.calls.iter().enumerate() {
         for write in &call.writes {
             let (Some(counter), Some(delta)) = (counter_of(write.key), write.value) else {
                 continue;
             };
-            let (ts, begin_us) = (accepted.get(&index).copied(), call.begin_us);
+            let (ts, begin_us) = (accepted.get(&(index, write.key)).copied(), call.begin_us);
             let addition = Addition { key: write.key, delta, ts, begin_us };
             additions.entry(counter).or_default().push(addition);
         }

@@ -35,7 +35,7 @@ pub(super) fn all_applied(plan: &Plan, record: &Record, past: &Past) -> Result<(
                 continue;
             }
             let is_excuse = |below: &Timestamp| !here.contains(below) && is_lost(below.node().dc());
-            let has_excuse = plan.config.protocol != Protocol::Eventual
+            let has_excuse = plan.config.protocol.is_causal()
                 && past.closure_at_servers([ts]).iter().any(is_excuse);
             if !has_excuse {
                 let how = format!("data center {dc} never applies {ts}");
@@ -55,7 +55,7 @@ pub(super) fn contents(protocol: Protocol, record: &Record) -> Result<(), Broken
         let here = &applied.get(dc).cloned().unwrap_or_default();
         let mut writes: BTreeMap<Timestamp, Option<u64>> = BTreeMap::new();
         for accepted in record.accepted.iter().filter(|accepted| here.contains(&accepted.ts)) {
-            let written = record.calls[accepted.call].writes.iter();
+            let written = record.written(accepted);
             for write in written.filter(|write| write.key == *key) {
                 writes.insert(accepted.ts, write.value);
             }
@@ -83,7 +83,7 @@ pub(super) fn contents(protocol: Protocol, record: &Record) -> Result<(), Broken
 pub(super) fn values(record: &Record) -> Result<(), Broken> {
     let mut values = BTreeMap::new();
     for accepted in &record.accepted {
-        for write in &record.calls[accepted.call].writes {
+        for write in record.written(accepted) {
             values.insert((write.key, accepted.ts), write.value);
         }
     }

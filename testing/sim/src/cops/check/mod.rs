@@ -32,11 +32,11 @@ pub(super) fn all(plan: &Plan, record: &mut Record) -> Result<(), Broken> {
     local::progressing(record)?;
     local::linearizable(record)?;
     rounds(protocol, record)?;
-    if protocol != Protocol::Eventual {
+    if protocol.is_causal() {
         apply::in_order(record, &past)?;
         past.nothing_missing(record)?;
     }
-    if !matches!(protocol, Protocol::Eventual | Protocol::CopsCd) {
+    if protocol.is_causal() && protocol != Protocol::CopsCd {
         causal(record)?;
     }
     ends::all_applied(plan, record, &past)?;
