@@ -218,8 +218,7 @@ impl Column {
             (_, value) => value,
         };
         if self.cast == Cast::Json {
-            let json = json::to_json(&layout.schema, value, &self.value_type);
-            return Ok(Param::Text(json.to_string()));
+            return Ok(Param::Text(json::to_text(&layout.schema, value, &self.value_type)));
         }
         let mut value = value;
         while let Value::Ref(object) = value {
@@ -306,11 +305,8 @@ impl Column {
         };
         let misfit = || format!("column {} holds no {}", self.name, self.value_type);
         let value = match self.cast {
-            Cast::Json => {
-                let parsed = serde_json::from_slice(raw).map_err(|_| misfit())?;
-                json::from_json(&layout.schema, &parsed, &self.value_type)
-                    .map_err(|error| format!("{}: {error}", misfit()))?
-            }
+            Cast::Json => json::from_text(&layout.schema, raw, &self.value_type)
+                .map_err(|error| format!("{}: {error}", misfit()))?,
             Cast::Array => {
                 let Type::List(inner) = &self.value_type else { return Err(misfit()) };
                 array_value(raw, inner).map_err(|found| format!("{}: {found}", misfit()))?

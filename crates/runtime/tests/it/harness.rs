@@ -150,6 +150,16 @@ fn random_value(program: &Program, value_type: &mingle_model::Type, random: &mut
         Type::Bool => Value::Bool(random.one_in(2)),
         Type::Int => Value::Int(random.below(5) as i64),
         Type::String => Value::from(*random.pick(&KEYS)),
+        Type::Json => {
+            let text = *random.pick(&[
+                "null",
+                "1.50",
+                "15e-1",
+                "{\"b\":1,\"a\":[]}",
+                "{\"a\":[],\"b\":1.0}",
+            ]);
+            Value::Json(text.parse().expect("JSON"))
+        }
         Type::Enum(declared) => Value::String(random.pick(&declared.values).label.clone()),
         Type::Ref(name) => Value::Ref(Ref::new(name.clone(), Value::from(*random.pick(&KEYS)))),
         Type::Option(inner) if random.one_in(2) => {

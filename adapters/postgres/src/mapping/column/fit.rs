@@ -152,6 +152,7 @@ pub(super) fn cast(wanted: &Type, found: &Described, is_unit: bool) -> Result<Ca
         Type::Decimal => return misfit("numeric"),
         Type::Date if base == "date" => Cast::Day,
         Type::Date => return misfit("date"),
+        Type::Json if is_unit => return misfit("a type with an order"),
         _ if matches!(base, "json" | "jsonb") => Cast::Json,
         Type::List(inner) if !is_unit && found.is_array_of(inner) => Cast::Array,
         Type::List(inner) => {

@@ -97,8 +97,7 @@ fn a_shop_becomes_a_program_that_runs() {
     let program = written(path, "shop.mingle");
     for line in [
         "object Customer in shop {\n    key id: int;\n    email: string;\n    full_name: option<string>;\n    tier: Tier;\n    credit: decimal;\n    joined: time;\n",
-        "object Profile in shop {\n    key customer: ref Customer;\n    in_: option<string>;\n",
-        "// Left out: settings is jsonb: ",
+        "object Profile in shop {\n    key customer: ref Customer;\n    settings: option<json>;\n    in_: option<string>;\n",
         "    weight: option<float>;\n    shelf: date;\n    photo: option<bytes>;\n    // Can only be read: the database sets it.\n    label: option<string>;\n",
         "// Left out: search is tsvector: it is for searches",
         "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n    state: OrderState;\n",
@@ -119,10 +118,10 @@ fn a_shop_becomes_a_program_that_runs() {
     // The output also lists the parts that were left out, and the next steps.
     for words in [
         "8 objects",
-        "\nlog                left out: it has no primary key",
+        "\nlog              left out: it has no primary key",
         "mingle_shop",
-        "\nproducts           object Product with 7 of 8 columns\nproducts.search    left out: tsvector: ",
-        "\nproduct_tags       Product.tags: set<ref Tag>; left out of product_tags: added\n",
+        "\nproducts         object Product with 7 of 8 columns\nproducts.search  left out: tsvector: ",
+        "\nproduct_tags     Product.tags: set<ref Tag>; left out of product_tags: added\n",
     ] {
         assert!(run.stdout.contains(words), "{words:?} is not in\n{}", run.stdout);
     }
