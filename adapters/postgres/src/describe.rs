@@ -221,7 +221,17 @@ fn fitting(found: &Described) -> Result<Type, String> {
         Type::Json,
     ];
     if found.base.ends_with("[]") {
-        let items = [Type::Bool, Type::Int, Type::Float, Type::String];
+        let items = [
+            Type::Bool,
+            Type::Int,
+            Type::Float,
+            Type::String,
+            Type::Bytes,
+            Type::Time,
+            Type::Date,
+            Type::Decimal,
+            Type::Json,
+        ];
         all.extend(items.map(|items| Type::List(items.into())));
     }
     all.into_iter().find(fits).ok_or_else(|| reason(&found.base).into())
