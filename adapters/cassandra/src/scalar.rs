@@ -13,7 +13,7 @@
 
 use std::fmt;
 
-use mingle_model::{Date, Decimal, Float, Ref, Schema, Time, Type, Value, json};
+use mingle_model::{Date, Decimal, Float, Ref, Schema, Time, Tree, Type, Value, json};
 use mingle_store::{Refusal, Violation, ViolationKind};
 use scylla::cluster::metadata::{ColumnType, NativeType};
 use scylla::value::{CqlDate, CqlDecimal, CqlTimestamp, CqlTimeuuid, CqlValue};
@@ -210,7 +210,7 @@ pub fn encode(
         (Value::Time(time), _) => Scalar::Moment(time.millis()),
         (Value::Date(day), _) => Scalar::Day(day.days()),
         (Value::Decimal(number), _) => Scalar::Number(*number),
-        (value, of) => Scalar::Text(json::to_json(schema, value, of).to_string()),
+        (value, of) => Scalar::Text(json::to_text(schema, value, of)),
     })
 }
 
@@ -266,8 +266,8 @@ pub fn decode(
         // value.
         (Type::Int, CqlValue::Counter(count)) => Value::Int(count.0),
         (_, CqlValue::Text(text)) => {
-            let read = serde_json::from_str(text).map_err(|_| odd())?;
-            json::from_json(schema, &read, value_type).map_err(|error| error.to_string())?
+            let read = Tree::parse(text.as_bytes()).map_err(|_| odd())?;
+            json::from_tree(schema, &read, value_type).map_err(|error| error.to_string())?
         }
         _ => return Err(odd()),
     })
@@ -362,6 +362,7 @@ mod tests {
             (Kind::Day, Type::Date, Value::Date(Date::from_days(20_484))),
             (Kind::Day, Type::Date, Value::Date(Date::MAX)),
             (Kind::Text, Type::List(Type::Int.into()), Value::list([Value::Int(1)])),
+            (Kind::Text, Type::Json, Value::Json("[1e30, null]".parse().unwrap())),
             (Kind::Big, Type::Option(Type::Int.into()), Value::NONE),
             (Kind::Big, Type::Option(Type::Int.into()), Value::some(Value::Int(7))),
         ];

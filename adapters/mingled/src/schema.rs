@@ -61,6 +61,7 @@ enum Plain {
     Decimal,
     Struct(Name),
     Ref(Name),
+    Json,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -248,6 +249,7 @@ impl Written {
                 Type::Time => break Plain::Time,
                 Type::Date => break Plain::Date,
                 Type::Decimal => break Plain::Decimal,
+                Type::Json => break Plain::Json,
                 Type::Struct(name) => break Plain::Struct(name.clone()),
                 Type::Ref(name) => break Plain::Ref(name.clone()),
             };
@@ -272,6 +274,7 @@ impl Written {
             Plain::Time => Type::Time,
             Plain::Date => Type::Date,
             Plain::Decimal => Type::Decimal,
+            Plain::Json => Type::Json,
             Plain::Struct(name) => Type::Struct(name),
             Plain::Ref(name) => Type::Ref(name),
         };

@@ -6,7 +6,6 @@
 //! ranges of `timestamptz` and `date` are too small.
 
 use mingle_model::{Name, Ref, Schema, Type, Value, json};
-use serde_json::Value as Json;
 
 use crate::wire::{self, Param};
 
@@ -95,7 +94,7 @@ impl Codec {
     pub fn param(&self, schema: &Schema, value: &Value) -> Param {
         match (self, value) {
             (Self::Json(value_type), value) => {
-                Param::Text(json::to_json(schema, value, value_type).to_string())
+                Param::Text(json::to_text(schema, value, value_type))
             }
             (Self::Nullable(_), Value::Option(None)) => Param::Null,
             (Self::Nullable(inner), Value::Option(Some(value))) => inner.param(schema, value),
@@ -126,12 +125,8 @@ impl Codec {
                 Ok(Value::Ref(Ref::new(kind.clone(), key)))
             }
             Self::Nullable(inner) => Ok(Value::some(inner.read(schema, cell)?)),
-            Self::Json(value_type) => {
-                let parsed: Json = serde_json::from_slice(raw)
-                    .map_err(|error| format!("{}: {error}", misfit(value_type)))?;
-                json::from_json(schema, &parsed, value_type)
-                    .map_err(|error| format!("{}: {error}", misfit(value_type)))
-            }
+            Self::Json(value_type) => json::from_text(schema, raw, value_type)
+                .map_err(|error| format!("{}: {error}", misfit(value_type))),
         }
     }
 }

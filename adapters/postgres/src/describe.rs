@@ -184,6 +184,7 @@ fn column(found: &Described, is_key: bool, folding: Option<&str>) -> ColumnDescr
     let key_obstacle = fits.as_ref().ok().and_then(|fits| match fits {
         Type::Float => Some("a float is no key".into()),
         Type::List(_) => Some("a list is no key".into()),
+        Type::Json => Some("a json document is no key".into()),
         Type::String if !found.is_deterministic => {
             Some("its collation takes different texts for equal".into())
         }
@@ -217,9 +218,20 @@ fn fitting(found: &Described) -> Result<Type, String> {
         Type::Time,
         Type::Date,
         Type::Decimal,
+        Type::Json,
     ];
     if found.base.ends_with("[]") {
-        let items = [Type::Bool, Type::Int, Type::Float, Type::String];
+        let items = [
+            Type::Bool,
+            Type::Int,
+            Type::Float,
+            Type::String,
+            Type::Bytes,
+            Type::Time,
+            Type::Date,
+            Type::Decimal,
+            Type::Json,
+        ];
         all.extend(items.map(|items| Type::List(items.into())));
     }
     all.into_iter().find(fits).ok_or_else(|| reason(&found.base).into())
@@ -228,7 +240,6 @@ fn fitting(found: &Described) -> Result<Type, String> {
 /// Returns the reason why no type of the language fits a type of the database.
 fn reason(base: &str) -> &'static str {
     match base {
-        "json" | "jsonb" => "it holds a struct or list that only you can declare",
         "tsvector" | "tsquery" => "it is for searches, which a declared `query` can make",
         "interval" => "its months and days have no fixed length, and no type has them",
         "money" => "its digits depend on a setting of the server; numeric would fit",

@@ -3,7 +3,7 @@
 //! Digests of this form identify objects and elements of any type and length: a btree index of
 //! PostgreSQL holds at most 2,700 bytes of a key.
 
-use mingle_model::{Date, Decimal, Float, Ref, Time, TransactionId, Value, WitnessRow};
+use mingle_model::{Date, Decimal, Document, Float, Ref, Time, TransactionId, Value, WitnessRow};
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of the encoded form.
@@ -108,6 +108,10 @@ fn put(value: &Value, bytes: &mut Vec<u8>) {
             bytes.extend([12, value.scale()]);
             bytes.extend(value.coefficient().to_be_bytes());
         }
+        Value::Json(document) => {
+            bytes.push(13);
+            put_bytes(bytes, document.as_str().as_bytes());
+        }
     }
 }
 
@@ -146,6 +150,7 @@ pub fn decode(bytes: &mut &[u8]) -> Option<Value> {
             let [scale] = take(bytes)?;
             Value::Decimal(Decimal::new(i128::from_be_bytes(take(bytes)?), scale)?)
         }
+        13 => Value::Json(Document::parse(take_text(bytes)?).ok()?),
         _ => return None,
     })
 }
@@ -189,6 +194,7 @@ mod tests {
             Value::Time(Time::from_micros(-1)),
             Value::Date(Date::from_days(-1)),
             Value::Decimal(Decimal::new(-15, 1).expect("two digits")),
+            Value::Json(Document::parse("[1.50, {}]").expect("JSON")),
             Value::Struct(vec![text.clone(), Value::NONE].into()),
             Value::some(Value::NONE),
             Value::list([text.clone(), text.clone()]),

@@ -295,7 +295,7 @@ fn encode(schema: &Schema, value: &Value, value_type: &Type) -> Result<Param, St
             encode(schema, value, inner)?
         }
         (value, value_type) => wire::param(value)
-            .unwrap_or_else(|| Param::Text(json::to_json(schema, value, value_type).to_string())),
+            .unwrap_or_else(|| Param::Text(json::to_text(schema, value, value_type))),
     })
 }
 
@@ -395,12 +395,11 @@ fn column_value(
             let key = column_value(schema, row, index, &schema.objects[kind].key_type)?;
             Ok(Value::Ref(Ref::new(kind.clone(), key)))
         }
-        Type::Struct(_) | Type::List(_) | Type::Ref(_) => {
+        Type::Struct(_) | Type::List(_) | Type::Ref(_) | Type::Json => {
             // A `jsonb` value starts with a version byte.
             let is_binary = row.column_type(index) == SqlType::JSONB;
             let text = raw.get(usize::from(is_binary)..).unwrap_or_default();
-            let parsed = serde_json::from_slice(text).map_err(|_| misfit())?;
-            json::from_json(schema, &parsed, value_type)
+            json::from_text(schema, text, value_type)
                 .map_err(|error| format!("{}: {error}", misfit()))
         }
         Type::Time => wire::moment(raw)

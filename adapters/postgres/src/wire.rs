@@ -43,6 +43,8 @@ pub enum Param {
     Bytes(Vec<u8>),
     /// `bytea[]`.
     BytesList(Vec<Vec<u8>>),
+    /// An array of this type.
+    List(SqlType, Vec<Param>),
 }
 
 impl Param {
@@ -59,6 +61,7 @@ impl Param {
             Self::Text(_) => SqlType::TEXT,
             Self::Bytes(_) => SqlType::BYTEA,
             Self::BytesList(_) => SqlType::BYTEA_ARRAY,
+            Self::List(array, _) => array.clone(),
         }
     }
 }
@@ -84,6 +87,7 @@ impl ToSql for Param {
             Self::Text(text) => text.as_str().to_sql(sql_type, out),
             Self::Bytes(bytes) => bytes.as_slice().to_sql(sql_type, out),
             Self::BytesList(list) => list.to_sql(sql_type, out),
+            Self::List(array, items) => items.to_sql(array, out),
         }
     }
 

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use mingle_lang::Program;
-use mingle_model::{Value, json};
-use serde_json::{Map, Value as Json};
+use mingle_model::{Tree, Value, json};
+use serde_json::Value as Json;
 
 use crate::exit::{Exit, Failure};
 
@@ -103,32 +103,29 @@ impl Holder {
         transaction: &str,
         arguments: &[Value],
         until: Option<&str>,
-    ) -> Result<Json, Refused> {
+    ) -> Result<Tree, Refused> {
         let params = program.plan(transaction).map_or(&[][..], |plan| plan.params.as_slice());
-        let members: Map<String, Json> = params
-            .iter()
-            .zip(arguments)
-            .map(|((name, param_type), value)| {
-                (name.to_string(), json::to_json(program.schema(), value, param_type))
-            })
-            .collect();
+        let members = params.iter().zip(arguments).map(|((name, param_type), value)| {
+            let value = json::to_text(program.schema(), value, param_type);
+            format!("{}:{value}", Json::from(&**name))
+        });
+        let body = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
         let until = until.map_or_else(String::new, |store| format!("?until={}", encoded(store)));
         let path = format!("/v1/transactions/{}{until}", encoded(transaction));
-        let (status, mut answer) =
-            self.request("POST", &path, &Json::Object(members).to_string())?;
-        match answer["code"].as_str().filter(|_| status != 200) {
-            Some(code) => Err(self.refused(code, &answer)),
-            None => Ok(answer["result"].take()),
+        let (status, answer) = self.request("POST", &path, &body)?;
+        match code(status, &answer) {
+            Some(code) => Err(self.refused(code, &answer.to_serde())),
+            None => Ok(answer.member("result").cloned().unwrap_or(Tree::Null)),
         }
     }
 
     /// Returns an object's fields, or null if it does not exist. The program has this kind of objects.
-    pub fn show(&self, kind: &str, key: &str, limit: usize) -> Result<Json, Refused> {
+    pub fn show(&self, kind: &str, key: &str, limit: usize) -> Result<Tree, Refused> {
         let path = format!("/v1/objects/{}/{}?limit={limit}", encoded(kind), encoded(key));
         let (status, answer) = self.request("GET", &path, "")?;
-        match answer["code"].as_str().filter(|_| status != 200) {
-            Some("not-found") => Ok(Json::Null),
-            Some(code) => Err(self.refused(code, &answer)),
+        match code(status, &answer) {
+            Some("not-found") => Ok(Tree::Null),
+            Some(code) => Err(self.refused(code, &answer.to_serde())),
             None => Ok(answer),
         }
     }
@@ -148,7 +145,7 @@ impl Holder {
     }
 
     /// Makes a request; returns the status and the body, which is JSON.
-    fn request(&self, method: &str, path: &str, body: &str) -> Result<(u16, Json), Refused> {
+    fn request(&self, method: &str, path: &str, body: &str) -> Result<(u16, Tree), Refused> {
         let fail = |why: String| Refused {
             message: format!("the server at {} holds the data, and {why}", self.address),
             code: "store".to_owned(),
@@ -157,7 +154,7 @@ impl Holder {
         };
         let answered = self.exchange(method, path, body);
         let (status, text) = answered.map_err(|error| fail(format!("does not answer: {error}")))?;
-        let answer = serde_json::from_str(&text).map_err(|_| fail("answers no JSON".into()))?;
+        let answer = Tree::parse(text.as_bytes()).map_err(|_| fail("answers no JSON".into()))?;
         Ok((status, answer))
     }
 
@@ -187,6 +184,14 @@ impl Holder {
         }
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Ok((status.ok_or_else(wrong)?, body.to_owned()))
+    }
+}
+
+/// Returns the code of an answer that is an error.
+fn code(status: u16, answer: &Tree) -> Option<&str> {
+    match answer.member("code") {
+        Some(Tree::String(code)) if status != 200 => Some(code),
+        _ => None,
     }
 }
 

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use mingle::Error;
 use mingle::database::{SHOWN_MAX, absent_fields};
 use mingle_lang::Program;
-use mingle_model::{Ref, Type, Value, json};
+use mingle_model::json::from_tree;
+use mingle_model::{Ref, Tree, Type, Value};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::exit::{Exit, Failure};
 use crate::held::{Holder, Refused};
@@ -105,12 +106,13 @@ async fn piped(talk: &Talk) -> Result<(), Failure> {
         let answer = match parse(&line) {
             Ok(Line::Nothing) => continue,
             Ok(Line::Exit) => break,
-            Ok(Line::Help) => Ok(Json::String(help(&talk.program))),
+            Ok(Line::Help) => Ok(Tree::String(help(&talk.program))),
             Ok(line) => answer(talk, line).await,
             Err(message) => Err(misuse(message)),
         };
         let answer = answer.unwrap_or_else(|error| {
-            serde_json::json!({ "error": { "code": error.code, "message": error.message } })
+            let error = json!({ "error": { "code": error.code, "message": error.message } });
+            Tree::from(&error)
         });
         print(&format!("{answer}\n"));
     }
@@ -185,58 +187,63 @@ fn misuse(message: String) -> Refused {
     refused(&Error::Misuse(message))
 }
 
-async fn answer(talk: &Talk, line: Line) -> Result<Json, Refused> {
+async fn answer(talk: &Talk, line: Line) -> Result<Tree, Refused> {
     match line {
         Line::Call { transaction, arguments } => talk.call(&transaction, &arguments).await,
         Line::Read { kind, key, field } => talk.read(&kind, &key, field.as_deref()).await,
-        Line::Nothing | Line::Help | Line::Exit => Ok(Json::Null),
+        Line::Nothing | Line::Help | Line::Exit => Ok(Tree::Null),
     }
 }
 
 impl Talk {
-    async fn call(&self, transaction: &str, arguments: &[Json]) -> Result<Json, Refused> {
+    async fn call(&self, transaction: &str, arguments: &[Tree]) -> Result<Tree, Refused> {
         let values = arguments_of(&self.program, transaction, arguments).map_err(misuse)?;
         match &self.side {
             Side::Here(opened) => {
                 let called = opened.database.call(transaction, values, opened.session.clone());
                 let report = called.await.map_err(|error| refused(&error))?;
-                Ok(opened.database.result_json(transaction, &report))
+                Ok(tree(&opened.database.result_text(transaction, &report)))
             }
             Side::There(holder) => holder.call(&self.program, transaction, &values, None),
         }
     }
 
-    async fn read(&self, kind: &str, key: &Json, field: Option<&str>) -> Result<Json, Refused> {
+    async fn read(&self, kind: &str, key: &Tree, field: Option<&str>) -> Result<Tree, Refused> {
         let object = object_of(&self.program, kind, key, field).map_err(misuse)?;
-        let mut fields = match &self.side {
+        let shown = match &self.side {
             Side::Here(opened) => {
-                let shown = opened.database.show_fields(&object, &opened.session, SHOWN_MAX).await;
-                let (exists, fields) = shown.map_err(|error| refused(&error))?;
-                exists.then_some(fields)
+                let shown = opened.database.show_text(&object, &opened.session, SHOWN_MAX).await;
+                let shown = shown.map_err(|error| refused(&error))?;
+                shown.map_or(Tree::Null, |text| tree(&text))
             }
             Side::There(holder) => {
                 let key = match key {
-                    Json::String(text) => text.clone(),
+                    Tree::String(text) => text.clone(),
                     other => other.to_string(),
                 };
-                match holder.show(kind, &key, SHOWN_MAX)? {
-                    Json::Object(fields) => Some(fields),
-                    _ => None,
-                }
+                holder.show(kind, &key, SHOWN_MAX)?
             }
         };
-        let Some(field) = field else { return Ok(fields.map_or(Json::Null, Json::Object)) };
+        let Some(field) = field else { return Ok(shown) };
         // As in a program, a field of an object that does not exist is its default.
-        let fields = fields.get_or_insert_with(|| absent_fields(&self.program, &object));
-        Ok(fields.remove(field).unwrap_or_default())
+        let fields = match shown {
+            Tree::Null => Tree::from(&Json::Object(absent_fields(&self.program, &object))),
+            shown => shown,
+        };
+        Ok(fields.member(field).cloned().unwrap_or(Tree::Null))
     }
+}
+
+/// Parses a text that this program has written.
+fn tree(text: &str) -> Tree {
+    Tree::parse(text.as_bytes()).expect("a value is written as JSON")
 }
 
 /// Returns the arguments of a call, or the mistake in them.
 fn arguments_of(
     program: &Program,
     transaction: &str,
-    arguments: &[Json],
+    arguments: &[Tree],
 ) -> Result<Vec<Value>, String> {
     let Some(plan) = program.plan(transaction) else {
         let known: Vec<&str> = program.plans.iter().map(|plan| &*plan.name).collect();
@@ -252,7 +259,7 @@ fn arguments_of(
     }
     let pairs = plan.params.iter().zip(arguments);
     let values = pairs.map(|((name, wanted), found)| {
-        json::from_json(program.schema(), found, wanted)
+        from_tree(program.schema(), found, wanted)
             .map_err(|error| format!("{name} of {transaction}: {error}"))
     });
     values.collect()
@@ -262,7 +269,7 @@ fn arguments_of(
 fn object_of(
     program: &Program,
     kind: &str,
-    key: &Json,
+    key: &Tree,
     field: Option<&str>,
 ) -> Result<Ref, String> {
     let schema = program.schema();
@@ -277,7 +284,7 @@ fn object_of(
     {
         return Err(format!("{kind} has no field {field:?}"));
     }
-    let object = json::from_json(schema, key, &Type::Ref(declared.name.clone()))
+    let object = from_tree(schema, key, &Type::Ref(declared.name.clone()))
         .map_err(|error| format!("the key of {kind}: {error}"))?;
     match object {
         Value::Ref(object) => Ok(object),

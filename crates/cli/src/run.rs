@@ -88,7 +88,7 @@ async fn call(args: &Args, named: &[(&str, &str)], opened: &Opened) -> Result<()
     call.session = opened.session.clone();
     call.until = args.until.as_deref().map(Into::into);
     let report = database.submit(call).await?;
-    print(&format!("{}\n", database.result_json(&args.transaction, &report)));
+    print(&format!("{}\n", database.result_text(&args.transaction, &report)));
     Ok(())
 }
 

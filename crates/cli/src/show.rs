@@ -51,8 +51,9 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         // partial effects are shown.
         opened.database.settle(A_MOMENT).await;
         let object = opened.database.object(&args.object, &args.key).map_err(failure)?;
-        let shown = opened.database.show(&object, &opened.session, args.limit);
-        print(&format!("{}\n", shown.await.map_err(failure)?));
+        let shown = opened.database.show_text(&object, &opened.session, args.limit);
+        let shown = shown.await.map_err(failure)?;
+        print(&format!("{}\n", shown.as_deref().unwrap_or("null")));
         Ok(Exit::Success)
     })
 }

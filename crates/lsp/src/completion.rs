@@ -29,9 +29,9 @@ const ITEMS: [&str; 9] = [
     "isolated transaction",
 ];
 
-const TYPES: [&str; 15] = [
-    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
-    "counter", "set", "map", "log",
+const TYPES: [&str; 16] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "json", "ref", "option",
+    "list", "counter", "set", "map", "log",
 ];
 
 const FUNCTIONS: [&str; 14] = [

@@ -1,5 +1,7 @@
 //! A program over its stores.
 
+mod shown;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,10 +9,9 @@ use std::sync::atomic::AtomicBool;
 
 use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
-use mingle_model::{FieldType, ObjectType, Ref, Type, Value, json};
+use mingle_model::{Ref, Type, Value};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, SessionScope, TokioWorld};
-use mingle_store::{Address, Data, DataStore, Read, World};
-use serde_json::{Map, Value as Json};
+use mingle_store::{DataStore, World};
 
 use crate::binding::{Binding, StoreBinding};
 use crate::check::check_binding;
@@ -19,6 +20,7 @@ use crate::open::{
 };
 use crate::scope::scope;
 use crate::texts;
+pub use shown::absent_fields;
 
 /// The number of elements of each collection that [`Database::show`] gives by default.
 pub const SHOWN_MAX: usize = 100;
@@ -300,17 +302,6 @@ impl Database {
         texts::read_text(self.program(), text, value_type)
     }
 
-    /// The result of a call as JSON; null if there is none.
-    pub fn result_json(&self, transaction: &str, report: &CallReport) -> Json {
-        let result_type = self.program().plan(transaction).and_then(|plan| plan.result.clone());
-        match (&report.result, result_type) {
-            (Some(value), Some(result_type)) => {
-                json::to_json(self.program().schema(), value, &result_type)
-            }
-            _ => Json::Null,
-        }
-    }
-
     /// The object with a key that is written as text.
     ///
     /// # Errors
@@ -318,132 +309,5 @@ impl Database {
     /// [`Error::Misuse`] when there is no such kind, or the key does not fit.
     pub fn object(&self, kind: &str, key: &str) -> Result<Ref, Error> {
         texts::object(self.program(), kind, key)
-    }
-
-    /// An object's fields as JSON; null if the object does not exist. A collection is cut to its first
-    /// `limit` elements, a log to its last `limit`.
-    ///
-    /// # Errors
-    ///
-    /// When its store fails.
-    pub async fn show(&self, object: &Ref, session: &Session, limit: usize) -> Result<Json, Error> {
-        let (exists, fields) = self.show_fields(object, session, limit).await?;
-        Ok(if exists { Json::Object(fields) } else { Json::Null })
-    }
-
-    /// Returns true if an object exists, and its fields as JSON: the defaults if it does not.
-    ///
-    /// # Errors
-    ///
-    /// When the object's store fails.
-    ///
-    /// # Panics
-    ///
-    /// When the program has no such kind of object.
-    pub async fn show_fields(
-        &self,
-        object: &Ref,
-        session: &Session,
-        limit: usize,
-    ) -> Result<(bool, Map<String, Json>), Error> {
-        let schema = self.program().schema().clone();
-        let declared =
-            schema.objects.get(object.kind()).expect("the object was found in the schema");
-        let mut reads = vec![Read::Exists(object.clone())];
-        reads.extend(declared.fields.iter().enumerate().map(|(index, field)| {
-            let address = Address { object: object.clone(), field: index as u16 };
-            match &field.field_type {
-                FieldType::Register(_) => Read::Register(address),
-                FieldType::Counter => Read::Counter(address),
-                FieldType::Set(_) => Read::Elements(address),
-                FieldType::Map(..) => Read::Entries(address),
-                FieldType::Log(_) => Read::LogLast(address, limit as u64),
-            }
-        }));
-        let store = self
-            .program()
-            .checked
-            .objects
-            .iter()
-            .find(|known| known.declared.name == *object.kind());
-        let store = store.expect("every object of the schema is one of the program").store;
-        let mut answers = self.runtime.read(store, session, &reads).await?.into_iter();
-        let exists = matches!(answers.next(), Some(Data::Bool(true)));
-        let mut shown = Map::new();
-        shown.insert(
-            declared.key_name.to_string(),
-            json::to_json(&schema, object.key(), &declared.key_type),
-        );
-        for (field, data) in declared.fields.iter().zip(answers) {
-            shown.insert(
-                field.name.to_string(),
-                field_json(self.program(), declared, &field.name, data, limit),
-            );
-        }
-        Ok((exists, shown))
-    }
-}
-
-/// Returns the fields of an object that does not exist, as JSON: the key and the defaults.
-///
-/// # Panics
-///
-/// When the program has no such kind of object.
-///
-/// # Examples
-///
-/// ```
-/// use mingle_model::{Ref, Value};
-///
-/// let text = "store s: causal; object O in s { key k: int; n: counter; tags: set<string>; }";
-/// let program = mingle::compile(text).unwrap();
-/// let fields = mingle::database::absent_fields(&program, &Ref::new("O", Value::Int(7)));
-/// assert_eq!(serde_json::Value::from(fields).to_string(), r#"{"k":7,"n":0,"tags":[]}"#);
-/// ```
-pub fn absent_fields(program: &Program, object: &Ref) -> Map<String, Json> {
-    let schema = program.schema();
-    let declared = schema.objects.get(object.kind()).expect("the object was found in the schema");
-    let key = json::to_json(schema, object.key(), &declared.key_type);
-    let mut fields = Map::from_iter([(declared.key_name.to_string(), key)]);
-    for field in &declared.fields {
-        let none = match &field.field_type {
-            FieldType::Register(_) => Data::Register(None),
-            FieldType::Counter => Data::Counter(0),
-            FieldType::Set(_) | FieldType::Log(_) => Data::Values(Vec::new()),
-            FieldType::Map(..) => Data::Entries(Vec::new()),
-        };
-        fields.insert(field.name.to_string(), field_json(program, declared, &field.name, none, 0));
-    }
-    fields
-}
-
-fn field_json(
-    program: &Program,
-    declared: &ObjectType,
-    name: &str,
-    data: Data,
-    limit: usize,
-) -> Json {
-    let schema = program.schema();
-    let field = &declared.fields[declared.field_index(name).expect("the field was listed")];
-    match (&field.field_type, data) {
-        (FieldType::Register(value_type), Data::Register(value)) => {
-            json::to_json(schema, value.as_ref().unwrap_or(&field.default), value_type)
-        }
-        (FieldType::Counter, Data::Counter(sum)) => {
-            let objects = &program.checked.objects;
-            let kind = objects.iter().find(|known| known.declared.name == declared.name);
-            let kind = kind.expect("every object of the schema is one of the program");
-            let at = declared.field_index(name).expect("the field was listed");
-            json::int_to_json(kind.counted(at as u16, sum))
-        }
-        (FieldType::Set(inner) | FieldType::Log(inner), Data::Values(values)) => Json::Array(
-            values.iter().take(limit).map(|value| json::to_json(schema, value, inner)).collect(),
-        ),
-        (FieldType::Map(key, value), Data::Entries(entries)) => {
-            let shown = entries.len().min(limit);
-            json::entries_to_json(schema, &entries[..shown], key, value)
-        }
-        (_, other) => unreachable!("{other:?} is no answer to a read of {name}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mingle_lang::Program;
-use mingle_model::{Date, Decimal, Ref, Time, Type, Value, json};
+use mingle_model::{Date, Decimal, Ref, Time, Tree, Type, Value, json};
 use mingle_runtime::Error;
 use serde_json::Value as Json;
 
@@ -90,10 +90,10 @@ pub fn read_text(program: &Program, text: &str, value_type: &Type) -> Result<Val
             }
         }
         _ => {
-            let value = json_value().map_err(|error| {
+            let value = Tree::parse(text.as_bytes()).map_err(|error| {
                 format!("expected {value_type} as JSON, found {text:?} ({error})")
             })?;
-            json::from_json(schema, &value, value_type).map_err(|error| error.to_string())
+            json::from_tree(schema, &value, value_type).map_err(|error| error.to_string())
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::date::Date;
 use crate::decimal::Decimal;
+use crate::document::Document;
 use crate::limits::DECODED_DEPTH_MAX;
 use crate::time::Time;
 use crate::value::{Float, Ref, Value};
@@ -56,6 +57,7 @@ enum Written {
     Ref(Ref),
     Date(Date),
     Decimal(Decimal),
+    Json(Document),
 }
 
 impl<'de> Deserialize<'de> for Value {
@@ -77,6 +79,7 @@ impl<'de> Deserialize<'de> for Value {
             Written::Ref(object) => Self::Ref(object),
             Written::Date(value) => Self::Date(value),
             Written::Decimal(value) => Self::Decimal(value),
+            Written::Json(value) => Self::Json(value),
         })
     }
 }
@@ -114,6 +117,7 @@ mod tests {
             Value::Time(Time::from_micros(7)),
             Value::Date(Date::from_days(-7)),
             Value::Decimal(Decimal::new(-150, 2).expect("three digits")),
+            Value::Json(Document::parse("{\"a\": [1.50]}").expect("JSON")),
             Value::Struct([Value::from(1), Value::NONE].into()),
             Value::some(Value::list([Value::from("y")])),
             Value::from(Ref::new("User", Value::from("ana"))),

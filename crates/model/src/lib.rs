@@ -7,6 +7,7 @@
 //! - [`types`]: the declarations of a program: objects, fields, structs, in a [`Schema`].
 //! - [`level`]: consistency levels and their order.
 //! - [`json`]: the one JSON form of values, the same in every tool.
+//! - [`Document`]: the opaque value `json`; [`Tree`]: JSON whose numbers lose nothing.
 //! - [`parse_json`]: JSON text without repeated members.
 //! - [`id`]: transactions, versions, stamps and witness rows.
 //! - [`index`]: reads of indexes.
@@ -17,6 +18,7 @@
 mod date;
 mod decimal;
 mod decode;
+mod document;
 mod enumeration;
 pub mod id;
 pub mod index;
@@ -32,6 +34,7 @@ pub mod value;
 
 pub use date::Date;
 pub use decimal::Decimal;
+pub use document::{Document, Tree, TreeError};
 pub use enumeration::Undeclared;
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use index::{IndexQuestion, IndexRead};

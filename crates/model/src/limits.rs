@@ -28,6 +28,10 @@ pub const DECODED_DEPTH_MAX: usize = 256;
 /// JSON that is nested deeper than this is refused.
 pub const JSON_DEPTH_MAX: usize = 100;
 
+/// A number in a `json` value has at most this many digits before its point, and as many after it: enough for every
+/// `f64`.
+pub const JSON_DIGITS_MAX: usize = 400;
+
 /// The largest `int` that JSON shows as a number; beyond it stands a string: 2^53.
 pub const JSON_NUMBER_MAX: i64 = 1 << 53;
 

@@ -1,5 +1,7 @@
 //! Seeded random numbers, for runs that must be reproducible.
 
+pub use crate::document::hostile_json;
+
 /// Returns the next number of a random series: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 pub fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -1,11 +1,12 @@
 //! Types: the data declarations of a program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use crate::date::Date;
 use crate::decimal::Decimal;
+use crate::document::Document;
 use crate::time::Time;
 use crate::value::{Float, Name, Ref, Value};
 
@@ -28,6 +29,8 @@ pub enum Type {
     Date,
     /// `decimal`.
     Decimal,
+    /// `json`.
+    Json,
     /// An enumeration. Its values are strings: the labels.
     Enum(Arc<EnumType>),
     /// A struct, by name.
@@ -53,6 +56,7 @@ impl fmt::Display for Type {
             Self::Time => f.write_str("time"),
             Self::Date => f.write_str("date"),
             Self::Decimal => f.write_str("decimal"),
+            Self::Json => f.write_str("json"),
             Self::Enum(declared) => f.write_str(&declared.name),
             Self::Struct(name) => f.write_str(name),
             Self::Ref(name) => write!(f, "ref {name}"),
@@ -253,6 +257,32 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// True if a value of the type is a `json`, or holds one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_model::{Schema, Type};
+    ///
+    /// assert!(Schema::default().has_json(&Type::List(Type::Json.into())));
+    /// assert!(!Schema::default().has_json(&Type::String));
+    /// ```
+    pub fn has_json(&self, value_type: &Type) -> bool {
+        let (mut open, mut seen) = (vec![value_type], BTreeSet::new());
+        while let Some(found) = open.pop() {
+            match found {
+                Type::Json => return true,
+                Type::Option(inner) | Type::List(inner) | Type::Rushed(inner) => open.push(inner),
+                Type::Struct(name) if seen.insert(name) => {
+                    let fields = self.structs.get(name).into_iter().flat_map(|of| &of.fields);
+                    open.extend(fields.map(|(_, inner)| inner));
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// Returns the default of a type: the value of a register before its first write, if the
     /// program declares no other.
     ///
@@ -270,6 +300,7 @@ impl Schema {
             Type::Time => Value::Time(Time::default()),
             Type::Date => Value::Date(Date::default()),
             Type::Decimal => Value::Decimal(Decimal::default()),
+            Type::Json => Value::Json(Document::default()),
             Type::Enum(declared) => declared.first(),
             Type::Struct(name) => {
                 let declared = &self.structs[name];
@@ -298,6 +329,7 @@ impl Schema {
             | (Value::Time(_), Type::Time)
             | (Value::Date(_), Type::Date)
             | (Value::Decimal(_), Type::Decimal)
+            | (Value::Json(_), Type::Json)
             | (Value::Option(None), Type::Option(_)) => true,
             (Value::String(label), Type::Enum(declared)) => declared.has(label),
             (Value::Option(Some(inner)), Type::Option(inner_type)) => {

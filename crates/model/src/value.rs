@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
-use crate::{Date, Decimal, Time};
+use crate::{Date, Decimal, Document, Time};
 
 /// A name in a program: of a store, an object, a field.
 pub type Name = Arc<str>;
@@ -54,6 +54,8 @@ pub enum Value {
     Date(Date),
     /// An exact number.
     Decimal(Decimal),
+    /// Any JSON document.
+    Json(Document),
 }
 
 impl Value {
@@ -101,6 +103,7 @@ impl Value {
             | Self::Date(_)
             | Self::Decimal(_) => 0,
             Self::String(text) => text.len(),
+            Self::Json(document) => document.as_str().len(),
             Self::Bytes(bytes) => bytes.len(),
             Self::Struct(values) | Self::List(values) => values.iter().map(Self::weight).sum(),
             Self::Option(value) => value.as_deref().map_or(0, Self::weight),
@@ -170,6 +173,7 @@ impl Value {
         let size = size_of::<Self>();
         match self {
             Self::String(text) => take(size + text.len()),
+            Self::Json(document) => take(size + document.as_str().len()),
             Self::Bytes(bytes) => take(size + bytes.len()),
             // All items have one type, so they are as small as the first.
             Self::List(items) if items.first().is_some_and(Self::is_small) => {
@@ -289,6 +293,12 @@ impl From<Decimal> for Value {
     }
 }
 
+impl From<Document> for Value {
+    fn from(value: Document) -> Self {
+        Self::Json(value)
+    }
+}
+
 impl From<Ref> for Value {
     fn from(value: Ref) -> Self {
         Self::Ref(value)
@@ -350,6 +360,7 @@ impl fmt::Display for Value {
             Self::Time(value) => write!(f, "{value}"),
             Self::Date(value) => write!(f, "{value}"),
             Self::Decimal(value) => write!(f, "{value}"),
+            Self::Json(value) => write!(f, "json {value}"),
             Self::Struct(values) => many(f, "{", values, "}"),
             Self::Option(None) => f.write_str("none"),
             Self::Option(Some(value)) => write!(f, "some({value})"),

@@ -1,8 +1,7 @@
 //! Decodes the arguments of a call from JSON.
 
 use mingle_lang::{Plan, Program};
-use mingle_model::{Type, Value, json};
-use serde_json::{Map, Value as Json};
+use mingle_model::{Tree, Type, Value, json};
 
 use crate::problem::{Code, Problem};
 
@@ -10,11 +9,11 @@ use crate::problem::{Code, Problem};
 pub(crate) fn arguments(
     program: &Program,
     plan: &Plan,
-    members: &Map<String, Json>,
+    members: &[(String, Tree)],
 ) -> Result<Vec<Value>, Problem> {
     let name = &plan.name;
-    let unknown = members.keys().find(|key| plan.params.iter().all(|(known, _)| **known != ***key));
-    if let Some(unknown) = unknown {
+    let is_known = |key: &str| plan.params.iter().any(|(known, _)| **known == *key);
+    if let Some((unknown, _)) = members.iter().find(|(key, _)| !is_known(key)) {
         let known: Vec<&str> = plan.params.iter().map(|(known, _)| &**known).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let detail = format!("{name} has no parameter {unknown:?}; it takes {known}");
@@ -22,9 +21,10 @@ pub(crate) fn arguments(
     }
     let mut values = Vec::with_capacity(plan.params.len());
     for (param, param_type) in &plan.params {
-        let value = match (members.get(&**param), param_type) {
-            (Some(found), _) => {
-                json::from_json(program.schema(), found, param_type).map_err(|error| {
+        let given = members.iter().find(|(key, _)| **key == **param);
+        let value = match (given, param_type) {
+            (Some((_, found)), _) => {
+                json::from_tree(program.schema(), found, param_type).map_err(|error| {
                     let path = format!(".{param}{}", error.path);
                     let detail = format!("at {path}: {}", error.message);
                     wrong(&path, detail)

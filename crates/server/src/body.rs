@@ -3,7 +3,7 @@
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
-use serde_json::{Map, Value as Json};
+use mingle_model::Tree;
 
 use crate::app::App;
 use crate::budget::Held;
@@ -28,12 +28,12 @@ pub(crate) async fn read(
 }
 
 /// Returns the members of the object in a body; an empty body has no members.
-pub(crate) fn members(bytes: &[u8]) -> Result<Map<String, Json>, Problem> {
+pub(crate) fn members(bytes: &[u8]) -> Result<Vec<(String, Tree)>, Problem> {
     if bytes.is_empty() {
-        return Ok(Map::new());
+        return Ok(Vec::new());
     }
-    match mingle_model::parse_json(bytes) {
-        Ok(Json::Object(members)) => Ok(members),
+    match Tree::parse(bytes) {
+        Ok(Tree::Object(members)) => Ok(members),
         Ok(_) => Err(Problem::new(
             Code::InvalidArgument,
             "expected an object with one member for each parameter",

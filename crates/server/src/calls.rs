@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use mingle::{Call, CallReport, Database, Error, Watcher};
 use mingle_lang::Plan;
 use mingle_model::{Name, Value};
-use serde_json::{Map, Value as Json, json};
+use serde_json::json;
 
 use crate::app::{App, Permit};
 use crate::arguments::arguments;
@@ -213,17 +213,17 @@ fn log_call(name: &Name, ended: &Result<CallReport, Error>, outcome: &str, took:
 async fn encode(app: &App, name: &Name, report: CallReport) -> String {
     let bytes = report.result.as_ref().map_or(0, Value::weight);
     let (database, name) = (app.database.clone(), name.clone());
-    app.code(bytes, move || answer_of(&database, &name, &report).to_string()).await
+    app.code(bytes, move || answer_of(&database, &name, &report)).await
 }
 
-fn answer_of(database: &Database, name: &str, report: &CallReport) -> Json {
-    let mut members = Map::new();
-    members.insert("result".to_owned(), database.result_json(name, report));
+fn answer_of(database: &Database, name: &str, report: &CallReport) -> String {
+    let mut text = format!("{{\"result\":{}", database.result_text(name, report));
     if !report.following.is_empty() {
         let follows: Vec<&str> = report.following.iter().map(|store| &**store).collect();
-        members.insert("follows".to_owned(), json!(follows));
+        text.push_str(&format!(",\"follows\":{}", json!(follows)));
     }
-    Json::Object(members)
+    text.push('}');
+    text
 }
 
 impl IntoResponse for Answer {

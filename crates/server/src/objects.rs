@@ -8,11 +8,10 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 use mingle::Error;
 use mingle::database::SHOWN_MAX as SHOWN_USUALLY;
-use serde_json::Value as Json;
 
 use crate::app::{App, looks_at};
 use crate::calls::{Pairs, unknown_parameter, unreadable};
-use crate::limits::{INLINE_BYTES_MAX, SHOWN_MAX};
+use crate::limits::SHOWN_MAX;
 use crate::overload::Ending;
 use crate::problem::{Code, Problem, SESSION};
 use crate::router::json;
@@ -64,13 +63,12 @@ async fn answer(
         other => Problem::of(&other, false),
     })?;
     let mut permit = app.admit_call(&looks_at(&kind)).await?;
-    let shown = app.database.show(&object, &session, limit).await;
+    let shown = app.database.show_text(&object, &session, limit).await;
     permit.is_answered(if shown.is_ok() { Ending::Well } else { Ending::Failed });
     match shown.map_err(|error| Problem::of(&error, false))? {
-        Json::Null => Err(Problem::new(Code::NotFound, format!("{object} does not exist"))),
-        shown => {
-            let text = app.code(INLINE_BYTES_MAX + 1, move || shown.to_string()).await;
-            let mut response = json(text.into());
+        None => Err(Problem::new(Code::NotFound, format!("{object} does not exist"))),
+        Some(shown) => {
+            let mut response = json(shown.into());
             if let Ok(token) = HeaderValue::try_from(app.token(&session)) {
                 response.headers_mut().insert(SESSION, token);
             }

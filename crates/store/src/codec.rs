@@ -9,10 +9,11 @@
 //! | `time` | RFC 3339, or milliseconds (`123ms`) beyond the years that it covers |
 //! | `date` | its text: `2026-01-31` |
 //! | `decimal` | its text: `-19.90` |
+//! | `json` | its canonical form; any form of it is read |
 //! | `ref` | the object's key |
 //! | all others | JSON, in the one form that values have |
 
-use mingle_model::{Date, Decimal, Float, Ref, Schema, Time, Type, Value, json};
+use mingle_model::{Date, Decimal, Document, Float, Ref, Schema, Time, Tree, Type, Value, json};
 
 use crate::limits::ENCODED_BYTES_MAX;
 
@@ -61,7 +62,7 @@ fn spell(schema: &Schema, value: &Value, value_type: &Type) -> Vec<u8> {
         (Value::Ref(object), Type::Ref(name)) => {
             spell(schema, object.key(), &schema.objects[name].key_type)
         }
-        _ => json::to_json(schema, value, value_type).to_string().into_bytes(),
+        _ => json::to_text(schema, value, value_type).into_bytes(),
     }
 }
 
@@ -102,10 +103,12 @@ pub fn decode(schema: &Schema, bytes: &[u8], value_type: &Type) -> Result<Value,
                 decode(schema, bytes, &declared.key_type)?,
             )))
         }
+        Type::Json => {
+            Document::parse(text()?).map(Value::Json).map_err(|why| format!("expected json: {why}"))
+        }
         Type::Struct(_) | Type::Option(_) | Type::List(_) | Type::Rushed(_) => {
-            let read =
-                serde_json::from_slice(bytes).map_err(|_| none(&String::from_utf8_lossy(bytes)))?;
-            json::from_json(schema, &read, value_type).map_err(|error| error.to_string())
+            let read = Tree::parse(bytes).map_err(|_| none(&String::from_utf8_lossy(bytes)))?;
+            json::from_tree(schema, &read, value_type).map_err(|error| error.to_string())
         }
     }
 }
@@ -121,7 +124,7 @@ fn time(text: &str) -> Option<Value> {
 mod tests {
     use std::sync::Arc;
 
-    use mingle_model::random::next_random;
+    use mingle_model::random::{Random, hostile_json, next_random};
     use mingle_model::{ObjectType, StructType};
 
     use super::*;
@@ -149,7 +152,7 @@ mod tests {
     }
 
     fn any_type(random: &mut u64, depth: u32) -> Type {
-        match next_random(random) % if depth == 0 { 8 } else { 12 } {
+        match next_random(random) % if depth == 0 { 9 } else { 13 } {
             0 => Type::Bool,
             1 => Type::Int,
             2 => Type::Float,
@@ -158,9 +161,10 @@ mod tests {
             5 => Type::Time,
             6 => Type::Date,
             7 => Type::Decimal,
-            8 => Type::Struct("Pair".into()),
-            9 => Type::Ref("Thing".into()),
-            10 => Type::Option(Arc::new(any_type(random, depth - 1))),
+            8 => Type::Json,
+            9 => Type::Struct("Pair".into()),
+            10 => Type::Ref("Thing".into()),
+            11 => Type::Option(Arc::new(any_type(random, depth - 1))),
             _ => Type::List(Arc::new(any_type(random, depth - 1))),
         }
     }
@@ -199,6 +203,10 @@ mod tests {
             Type::Decimal => {
                 let digits = i128::from(bits as i64) * i128::from(bits as u32);
                 Value::Decimal(Decimal::new(digits, (bits >> 40) as u8 % 39).expect("29 digits"))
+            }
+            Type::Json => {
+                let text = hostile_json(&mut Random::new(bits));
+                Value::Json(Document::parse(&text).expect("JSON"))
             }
             Type::Struct(name) => {
                 let fields = schema.structs[name].fields.clone();
@@ -260,6 +268,8 @@ mod tests {
             (b"tomorrow", Type::Time),
             (b"2026-02-30", Type::Date),
             (b"1e3", Type::Decimal),
+            (b"{\"a\":1,\"a\":1}", Type::Json),
+            (b"\"\\u0000\"", Type::Json),
             (b"[1", Type::List(Arc::new(Type::Int))),
             (b"{}", Type::Struct("Pair".into())),
         ] {

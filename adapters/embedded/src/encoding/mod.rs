@@ -13,10 +13,21 @@ pub mod row;
 pub mod value;
 pub mod wire;
 
+/// The document with this canonical text.
+///
+/// # Panics
+///
+/// When the text is none.
+fn document(text: &str) -> mingle_model::Document {
+    mingle_model::Document::parse(text)
+        .expect("a document was written in its canonical form: it is corrupt")
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use mingle_model::random::{Random, hostile_json};
     use mingle_model::{Date, Decimal, Float, Ref, Time, Value};
     use proptest::prelude::*;
 
@@ -38,6 +49,10 @@ mod tests {
             (any::<i64>(), 0..39_u8, 0..20_u32).prop_map(|(digits, scale, zeros)| {
                 let coefficient = i128::from(digits) * 10_i128.pow(zeros) % 10_i128.pow(38);
                 Value::Decimal(Decimal::new(coefficient, scale).expect("at most 38 digits"))
+            }),
+            any::<u64>().prop_map(|seed| {
+                let text = hostile_json(&mut Random::new(seed));
+                Value::Json(text.parse().expect("JSON"))
             }),
             Just(Value::NONE),
         ];

@@ -58,6 +58,10 @@ pub fn encode(value: &Value, key: &mut Vec<u8>) {
             key.push(11);
             key.extend(value.ordered_bytes());
         }
+        Value::Json(document) => {
+            key.push(12);
+            encode_bytes(document.as_str().as_bytes(), key);
+        }
     }
 }
 
@@ -126,6 +130,7 @@ pub fn decode(key: &mut &[u8]) -> Value {
             let number = Decimal::from_ordered_bytes(*first);
             Value::Decimal(number.expect("a decimal of other bytes is corrupt"))
         }
+        12 => Value::Json(super::document(&decode_text(key))),
         tag => panic!("a key part of unknown tag {tag} is corrupt"),
     }
 }

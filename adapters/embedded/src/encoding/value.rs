@@ -99,6 +99,10 @@ fn write(writer: &mut Writer, value: &Value) {
             writer.u8(value.scale());
             writer.i128(value.coefficient());
         }
+        Value::Json(document) => {
+            writer.u8(13);
+            writer.bytes(document.as_str().as_bytes());
+        }
     }
 }
 
@@ -146,6 +150,7 @@ fn read(reader: &mut Reader<'_>) -> Value {
             let number = Decimal::new(reader.i128(), scale);
             Value::Decimal(number.expect("a decimal of too many digits is corrupt"))
         }
+        13 => Value::Json(super::document(read_text(reader))),
         tag => panic!("a value of unknown tag {tag} is corrupt"),
     }
 }

@@ -8,6 +8,7 @@ use mingle_model::{Decimal, Ref, Schema, Type, Value, json};
 use mingle_store::{Refusal, Violation};
 
 use super::form::{array_text, array_value, is_folded, of_real, real_holds};
+use super::items::Item;
 use crate::layout::Layout;
 use crate::wire::{self, Param};
 use fit::{Cast, cast, misfit, scalar};
@@ -164,11 +165,14 @@ impl Column {
             | Cast::Folded { .. }
             | Cast::Array => format!("${number}::text::{sql_type}"),
             Cast::Real => format!("${number}::double precision::{sql_type}"),
+            Cast::Items(item) => format!("${number}::{}::{sql_type}", item.array_type()),
             Cast::Sum => format!("${number}::text::numeric"),
-            Cast::Day => format!("${number}::date::{sql_type}"),
-            Cast::Number { .. } => format!("${number}::numeric::{sql_type}"),
-            Cast::Moment { is_zoned: true, .. } => format!("${number}::timestamptz::{sql_type}"),
-            Cast::Moment { .. } => {
+            Cast::One(Item::Day) => format!("${number}::date::{sql_type}"),
+            Cast::One(Item::Number { .. }) => format!("${number}::numeric::{sql_type}"),
+            Cast::One(Item::Moment { is_zoned: true, .. }) => {
+                format!("${number}::timestamptz::{sql_type}")
+            }
+            Cast::One(_) => {
                 format!("(${number}::timestamptz AT TIME ZONE 'UTC')::{sql_type}")
             }
         }
@@ -189,10 +193,11 @@ impl Column {
             Cast::Folded { unit: true } => format!("lower({name}::text COLLATE \"default\")"),
             Cast::Real => format!("{name}::double precision"),
             Cast::Array => format!("to_json({name}::text[])::text"),
-            Cast::Day => format!("{name}::date"),
-            Cast::Number { .. } => format!("{name}::numeric"),
-            Cast::Moment { is_zoned: true, .. } => format!("{name}::timestamptz"),
-            Cast::Moment { .. } => format!("({name}::timestamp AT TIME ZONE 'UTC')"),
+            Cast::Items(item) => format!("{name}::{}", item.array_type()),
+            Cast::One(Item::Day) => format!("{name}::date"),
+            Cast::One(Item::Number { .. }) => format!("{name}::numeric"),
+            Cast::One(Item::Moment { is_zoned: true, .. }) => format!("{name}::timestamptz"),
+            Cast::One(_) => format!("({name}::timestamp AT TIME ZONE 'UTC')"),
         }
     }
 
@@ -244,8 +249,7 @@ impl Column {
             (_, value) => value,
         };
         if self.cast == Cast::Json {
-            let json = json::to_json(&layout.schema, value, &self.value_type);
-            return Ok(Param::Text(json.to_string()));
+            return Ok(Param::Text(json::to_text(&layout.schema, value, &self.value_type)));
         }
         let mut value = value;
         while let Value::Ref(object) = value {
@@ -274,24 +278,9 @@ impl Column {
             (Cast::Array, Value::List(items)) => array_text(items)
                 .map(Param::Text)
                 .ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
-            (Cast::Moment { digits, .. }, Value::Time(time)) => {
-                // The database would round the value, and the row would then hold another one.
-                if time.micros() % 10_i64.pow(6_u32.saturating_sub(digits)) != 0 {
-                    return Err(self.beyond(&format!(
-                        "cannot hold {value}: it keeps {digits} digits of a second's parts"
-                    )));
-                }
-                wire::moment_param(*time)
-                    .map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
-            }
-            (Cast::Number { digits: Some((all, after)) }, Value::Decimal(number))
-                if !holds(*number, all, after) =>
-            {
-                // The database would round the value, and the row would then hold another one.
-                Err(self.beyond(&format!("cannot hold {value}: it is numeric({all}, {after})")))
-            }
-            (Cast::Day, Value::Date(day)) => {
-                wire::day_param(*day).map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
+            (Cast::One(item), value) => item.param(value).map_err(|why| self.beyond(&why)),
+            (Cast::Items(item), Value::List(items)) => {
+                item.list_param(items).map_err(|why| self.beyond(&why))
             }
             _ => wire::param(value).ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
         }
@@ -332,11 +321,8 @@ impl Column {
         };
         let misfit = || format!("column {} holds no {}", self.name, self.value_type);
         let value = match self.cast {
-            Cast::Json => {
-                let parsed = serde_json::from_slice(raw).map_err(|_| misfit())?;
-                json::from_json(&layout.schema, &parsed, &self.value_type)
-                    .map_err(|error| format!("{}: {error}", misfit()))?
-            }
+            Cast::Json => json::from_text(&layout.schema, raw, &self.value_type)
+                .map_err(|error| format!("{}: {error}", misfit()))?,
             Cast::Array => {
                 let Type::List(inner) = &self.value_type else { return Err(misfit()) };
                 array_value(raw, inner).map_err(|found| format!("{}: {found}", misfit()))?
@@ -345,22 +331,13 @@ impl Column {
                 Some(Value::Float(number)) => Value::from(of_real(number.0)),
                 _ => return Err(misfit()),
             },
-            Cast::Moment { .. } => {
-                let time = wire::moment(raw);
-                let time = time.map_err(|found| format!("column {} holds {found}", self.name))?;
-                of_scalar(&layout.schema, &self.value_type, Value::Time(time)).ok_or_else(misfit)?
+            Cast::One(item) => {
+                let found = item.value(raw);
+                let found = found.map_err(|found| format!("column {} holds {found}", self.name))?;
+                of_scalar(&layout.schema, &self.value_type, found).ok_or_else(misfit)?
             }
-            Cast::Number { .. } => {
-                let number = crate::numeric::decode(raw);
-                let number =
-                    number.map_err(|found| format!("column {} holds {found}", self.name))?;
-                of_scalar(&layout.schema, &self.value_type, Value::Decimal(number))
-                    .ok_or_else(misfit)?
-            }
-            Cast::Day => {
-                let day = wire::day(raw);
-                let day = day.map_err(|found| format!("column {} holds {found}", self.name))?;
-                of_scalar(&layout.schema, &self.value_type, Value::Date(day)).ok_or_else(misfit)?
+            Cast::Items(item) => {
+                item.list(raw).map_err(|found| format!("{}: {found}", misfit()))?
             }
             _ => scalar_value(&layout.schema, &self.value_type, raw).ok_or_else(misfit)?,
         };
@@ -381,7 +358,7 @@ fn of_scalar(schema: &Schema, value_type: &Type, value: Value) -> Option<Value> 
 
 /// True if a `numeric` of `all` digits, of which `after` stand after the point, holds a number exactly. If `after` is
 /// below 0, it holds multiples of a power of ten.
-fn holds(number: Decimal, all: i64, after: i64) -> bool {
+pub(super) fn holds(number: Decimal, all: i64, after: i64) -> bool {
     let number = number.canonical();
     if number.is_zero() {
         return true;

@@ -77,6 +77,7 @@ mod circles;
 pub(crate) mod column;
 pub(crate) mod form;
 pub(crate) mod inspect;
+mod items;
 mod labels;
 mod queries;
 pub(crate) mod read;

@@ -1,28 +1,33 @@
 //! Queries on the description of a table.
 
-/// Selects the columns of a table, as [`Described`](super::column::Described) has them.
+/// Selects the columns of a table, as [`Described`](super::column::Described) has them. A domain may be over another
+/// one: `d` is about all of them, and `b` is the type below.
 pub(super) const COLUMNS: &str = "\
-SELECT a.attname::text, format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL), \
+SELECT a.attname::text, format_type(b.oid, NULL), \
 format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, NULL), \
-coalesce(b.typtype, t.typtype) = 'e', a.attnotnull OR t.typnotnull, \
-a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL, \
+b.typtype = 'e', a.attnotnull OR d.is_not_null, \
+a.atthasdef OR a.attidentity <> '' OR d.has_default, \
 a.attgenerated <> '' OR a.attidentity = 'a', \
-CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) = 1700 AND \
-greatest(a.atttypmod, t.typtypmod) >= 4 \
-THEN greatest(a.atttypmod, t.typtypmod)::bigint - 4 END, \
-CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) IN (1114, 1184) \
-THEN nullif(greatest(a.atttypmod, t.typtypmod), -1) END, \
-coalesce((SELECT e.typtype = 'e' FROM pg_type AS e WHERE e.oid = coalesce(b.typelem, t.typelem)), false), \
+CASE WHEN b.oid IN (1700, 1231) AND greatest(a.atttypmod, d.modifier) >= 4 \
+THEN greatest(a.atttypmod, d.modifier)::bigint - 4 END, \
+CASE WHEN b.oid IN (1114, 1184, 1115, 1185) \
+THEN nullif(greatest(a.atttypmod, d.modifier), -1) END, \
+coalesce((SELECT e.typtype = 'e' FROM pg_type AS e WHERE e.oid = b.typelem), false), \
 coalesce((SELECT l.collisdeterministic FROM pg_collation AS l WHERE l.oid = a.attcollation), true), \
 coalesce((SELECT e.typname::text FROM pg_type AS e WHERE e.oid = t.typelem AND t.typcategory = 'A'), t.typname::text), \
 coalesce((SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum AS e \
-WHERE e.enumtypid IN (t.oid, b.oid, t.typelem, b.typelem)), '{}'), \
+WHERE e.enumtypid IN (b.oid, b.typelem)), '{}'), \
 coalesce((SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY k.conname) FROM pg_constraint AS k \
-WHERE k.contypid = t.oid AND k.contype = 'c'), '{}'), \
+WHERE k.contypid = ANY (d.types) AND k.contype = 'c'), '{}'), \
 coalesce((SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY k.conname) FROM pg_constraint AS k \
 WHERE k.conrelid = a.attrelid AND k.contype = 'c' AND k.conkey = ARRAY[a.attnum]), '{}') \
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
-LEFT JOIN pg_type AS b ON b.oid = t.typbasetype \
+CROSS JOIN LATERAL (WITH RECURSIVE up AS (SELECT t.oid, t.typbasetype, t.typtypmod, t.typnotnull, t.typdefault \
+UNION ALL SELECT n.oid, n.typbasetype, n.typtypmod, n.typnotnull, n.typdefault \
+FROM up JOIN pg_type AS n ON n.oid = up.typbasetype) \
+SELECT array_agg(up.oid) AS types, max(up.typtypmod) AS modifier, bool_or(up.typnotnull) AS is_not_null, \
+bool_or(up.typdefault IS NOT NULL) AS has_default, min(up.oid) FILTER (WHERE up.typbasetype = 0) AS base FROM up) AS d \
+JOIN pg_type AS b ON b.oid = d.base \
 WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped \
 ORDER BY a.attnum";
 

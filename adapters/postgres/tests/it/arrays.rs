@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::{self, client, data, open, read, server, unique, write};
-use mingle_model::{FieldType, Level, Ref, Type, Value};
+use mingle_model::{Date, FieldType, Level, Ref, Time, Type, Value};
 use mingle_store::{Address, Data, Read, StoreError, StoreSchema, Write};
 use mingle_store_postgres::{ObjectMapping, PostgresConfig};
 
@@ -102,6 +102,110 @@ async fn lists_come_back_as_they_were_written() {
     }
     let error = write(&*store, vec![Write::Assign(at(1, 5), texts(&["angry"]))]).await;
     assert!(error.expect_err("no such mood").to_string().contains("angry"));
+}
+
+const MORE: &str = "days date[], prices numeric(6, 2)[], exact numeric[], moments timestamptz[], plain timestamp(3)[], raw bytea[], \
+                    papers jsonb[], chained OUTER_DOMAIN, listed LIST_DOMAIN";
+
+fn more() -> StoreSchema {
+    let list = |items: Type| FieldType::Register(Type::Option(Type::List(items.into()).into()));
+    let fields = [
+        ("days", list(Type::Date)),
+        ("prices", list(Type::Decimal)),
+        ("exact", list(Type::Decimal)),
+        ("moments", list(Type::Time)),
+        ("plain", list(Type::Time)),
+        ("raw", list(Type::Bytes)),
+        ("papers", list(Type::Json)),
+        ("chained", FieldType::Register(Type::Option(Type::Decimal.into()))),
+        ("listed", list(Type::Date)),
+    ];
+    support::schema(Level::Linearizable, &[], &[("Item", Type::Int, &fields)])
+}
+
+async fn store_of_more(url: &str) -> (std::sync::Arc<mingle_store_postgres::Postgres>, String) {
+    let table = unique("arrays");
+    let columns = MORE
+        .replace("OUTER_DOMAIN", &format!("{table}_outer"))
+        .replace("LIST_DOMAIN", &format!("{table}_list"));
+    let sql = format!(
+        "CREATE DOMAIN {table}_inner AS numeric(4, 2) CHECK (value >= 0); CREATE DOMAIN {table}_outer AS {table}_inner; \
+         CREATE DOMAIN {table}_days AS date[]; CREATE DOMAIN {table}_list AS {table}_days; \
+         CREATE TABLE {table} (id bigint PRIMARY KEY, {columns}); INSERT INTO {table} (id) VALUES (1)"
+    );
+    client(url).await.batch_execute(&sql).await.expect("the table is made");
+    let mapping =
+        ObjectMapping { table: table.clone(), key: vec!["id".into()], ..ObjectMapping::default() };
+    let mut config = PostgresConfig::at(url.to_owned());
+    config.schema = Some(unique("own"));
+    config.objects = BTreeMap::from([("Item".into(), mapping)]);
+    (open(config, more()).await, table)
+}
+
+#[tokio::test]
+async fn lists_of_dates_numbers_times_bytes_and_documents_are_exact() {
+    let Some(url) = server().await else { return };
+    let (store, table) = store_of_more(&url).await;
+    let numbers = |all: &[&str]| {
+        Value::list(all.iter().map(|text| Value::Decimal(text.parse().expect("a decimal"))))
+    };
+    let days = |all: &[i32]| Value::list(all.iter().map(|day| Value::Date(Date::from_days(*day))));
+    let times = |all: &[i64]| Value::list(all.iter().map(|at| Value::Time(Time::from_micros(*at))));
+    let raw = |all: &[&[u8]]| Value::list(all.iter().map(|raw| Value::Bytes((*raw).into())));
+    let documents =
+        |all: &[&str]| Value::list(all.iter().map(|text| Value::Json(text.parse().expect("JSON"))));
+    let nines = "9".repeat(38);
+    for (field, value) in [
+        (0, days(&[0, -719_469, 20_484, -2_440_588, 2_145_042_905])),
+        (0, days(&[])),
+        (1, numbers(&["9999.99", "-0.01", "7.00"])),
+        (2, numbers(&["0.000", &nines, "-1.5"])),
+        (3, times(&[0, -1, 1 << 53, -200_000_000_000_000_000])),
+        (4, times(&[0, 1_234_000, -1_000])),
+        (5, raw(&[b"", b"\0\xff", b"{,}"])),
+        (6, documents(&["null", "{\"a\": [1.50, \"\\\"{,}\"]}", "\"NULL\""])),
+        (7, Value::Decimal("99.99".parse().expect("a decimal"))),
+        (8, days(&[1])),
+    ] {
+        let wanted = Value::some(value);
+        write(&*store, vec![Write::Assign(at(1, field), wanted.clone())]).await.expect("a commit");
+        let found = data(&*store, Read::Register(at(1, field))).await;
+        assert_eq!(found, Data::Register(Some(wanted.clone())));
+        let Data::Register(Some(found)) = found else { panic!("{found:?}") };
+        assert_eq!(found.to_string(), wanted.to_string(), "with its zeros");
+    }
+    let sql = format!(
+        "SELECT prices = '{{9999.99,-0.01,7}}' AND moments[1] = '1970-01-01T00:00:00Z' AND plain[2] = '1970-01-01 00:00:01.234' \
+         AND raw[2] = '\\x00ff' AND papers[2]->'a'->>0 = '1.5' AND listed = '{{1970-01-02}}' FROM {table} WHERE id = 1"
+    );
+    let legacy = client(&url).await;
+    assert!(legacy.query_one(&sql, &[]).await.expect("a row").get::<_, bool>(0));
+    for (field, value, words) in [
+        (1, numbers(&["1.005"]), "it is numeric(6, 2)"),
+        (4, times(&[1]), "keeps 3 digits"),
+        (0, days(&[i32::MAX]), "cannot hold it"),
+        (7, Value::Decimal("1.005".parse().expect("a decimal")), "it is numeric(4, 2)"),
+        (7, Value::Decimal("-1".parse().expect("a decimal")), "check"),
+    ] {
+        let refused = write(&*store, vec![Write::Assign(at(1, field), Value::some(value))]).await;
+        let error = refused.expect_err("the column cannot hold it");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(matches!(error, StoreError::Violated { .. }), "{error}");
+    }
+    let update = "SET days = '{infinity}', prices = '{NULL}', exact = '{NaN}', moments = '{{now},{now}}', papers = ARRAY['{\"a\":\"\"}'::jsonb, NULL]";
+    legacy.batch_execute(&format!("UPDATE {table} {update}")).await.expect("an update");
+    for (field, words) in [
+        (0, "its array has infinity"),
+        (1, "its array has a null"),
+        (2, "its array has NaN"),
+        (3, "its array has several dimensions"),
+        (6, "its array has a null"),
+    ] {
+        let error =
+            read(&*store, &[Read::Register(at(1, field))]).await.expect_err("it is no list");
+        let error = error.to_string();
+        assert!(error.contains(words) && error.contains("column"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod conformance;
 mod crash;
 mod dates;
 mod decimals;
+mod documents;
 mod engine;
 mod enums;
 mod foreign;

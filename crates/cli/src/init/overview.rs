@@ -19,7 +19,7 @@ struct Line {
 /// ```text
 /// in the database     in the program
 /// customers           object Customer with 6 of 7 columns
-/// customers.settings  left out: jsonb: it holds a struct or list that only you can declare
+/// customers.span      left out: tstzrange: no type is a range; two columns would fit
 /// product_tags        Product.tags: set<ref Tag>
 /// view big_orders     left out: only tables are mapped; a declared `query` can read it
 /// ```

@@ -1,6 +1,6 @@
 //! Reading a line of the repl.
 
-use serde_json::Value as Json;
+use mingle_model::Tree;
 
 /// A parsed line.
 #[derive(Debug, PartialEq)]
@@ -16,14 +16,14 @@ pub enum Line {
         /// The transaction.
         transaction: String,
         /// Its arguments.
-        arguments: Vec<Json>,
+        arguments: Vec<Tree>,
     },
     /// `Kind[key].field`
     Read {
         /// The kind of object.
         kind: String,
         /// Its key.
-        key: Json,
+        key: Tree,
         /// One field, or all.
         field: Option<String>,
     },
@@ -86,7 +86,7 @@ impl Reader<'_> {
     }
 
     /// Parses JSON values with commas between them, up to the closing character.
-    fn values(&mut self, close: char) -> Result<Vec<Json>, String> {
+    fn values(&mut self, close: char) -> Result<Vec<Tree>, String> {
         let mut values = Vec::new();
         while !self.eat(close) {
             if !values.is_empty() && !self.eat(',') {
@@ -96,7 +96,7 @@ impl Reader<'_> {
             if text.is_empty() && self.rest.is_empty() {
                 return Err(format!("expected `{close}` at the end"));
             }
-            let value = mingle_model::parse_json(text.as_bytes())
+            let value = Tree::parse(text.as_bytes())
                 .map_err(|error| format!("expected JSON at `{}`: {error}", self.rest))?;
             self.rest = self.rest[text.len()..].trim_start();
             values.push(value);
@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn calls() {
-        let call = |transaction: &str, arguments: Vec<Json>| {
+        let call = |transaction: &str, arguments: Vec<serde_json::Value>| {
+            let arguments = arguments.iter().map(Tree::from).collect();
             Ok(Line::Call { transaction: transaction.into(), arguments })
         };
         assert_eq!(parse("f()"), call("f", vec![]));
@@ -142,8 +143,12 @@ mod tests {
 
     #[test]
     fn reads() {
-        let read = |key: Json, field: Option<&str>| {
-            Ok(Line::Read { kind: "User".into(), key, field: field.map(str::to_owned) })
+        let read = |key: serde_json::Value, field: Option<&str>| {
+            Ok(Line::Read {
+                kind: "User".into(),
+                key: Tree::from(&key),
+                field: field.map(str::to_owned),
+            })
         };
         assert_eq!(parse(r#"User["ana"]"#), read(json!("ana"), None));
         assert_eq!(parse("User [ 1 ] . inbox"), read(json!(1), Some("inbox")));

@@ -251,8 +251,7 @@ impl Stage {
                 })?;
                 let expected = self.evaluate(wanted, session, values, span).await?;
                 if report.result != expected.result {
-                    let show =
-                        |name: &str, report| self.observer.result_json(name, report).to_string();
+                    let show = |name: &str, report| self.observer.result_text(name, report);
                     let message = format!("`{}` gave another result", call.transaction);
                     let mut found = fault(Some(span), message);
                     found.details = vec![

@@ -17,6 +17,7 @@
 //! - An `int` is an `int64`.
 //! - A `time` is a `time.Time` in UTC. It has microseconds, so a time with parts of one is refused.
 //! - A `date` is a `Date`, and a `decimal` is a `Decimal`: the standard library has neither.
+//! - A `json` is a `json.RawMessage`, the text of the document, so no number is rounded.
 //! - An `option` is a pointer; an option within an option is a pointer to a pointer.
 //! - A handle is a struct with the key as its only field.
 //! - An enumeration is a string type with a constant for each value. A label that the client does not know is refused.

@@ -19,6 +19,7 @@ impl Context<'_> {
             Type::Time => "time.Time".to_owned(),
             Type::Date => "Date".to_owned(),
             Type::Decimal => "Decimal".to_owned(),
+            Type::Json => "JSON".to_owned(),
             Type::Enum(declared) => self.types.of(&declared.name).to_owned(),
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => format!("*{}", self.shown(inner)),
@@ -40,10 +41,14 @@ impl Context<'_> {
             Type::Time => simple("Time"),
             Type::Date => simple("Date"),
             Type::Decimal => simple("Decimal"),
+            Type::Json => simple("JSON"),
             Type::Enum(declared) => format!("{CODEC}{}", self.types.of(&declared.name)),
             Type::Struct(name) | Type::Ref(name) => format!("{CODEC}{}{{}}", self.types.of(name)),
             Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
                 format!("{}({})", self.wire("Option"), around("Some", inner))
+            }
+            Type::Option(inner) if matches!(**inner, Type::Json) => {
+                format!("{}({})", self.wire("Option"), simple("SomeJSON"))
             }
             Type::Option(inner) => around("Option", inner),
             Type::List(inner) => around("List", inner),

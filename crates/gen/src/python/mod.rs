@@ -16,6 +16,7 @@
 //! - A `date` is a `date`, imported as `_Date`, since many fields are called `date`. A day outside the range of
 //!   `date` is an `ExactDate`, which keeps the text.
 //! - A `decimal` is a `Decimal`, imported as `_Decimal`.
+//! - A `json` is what the module `json` reads and writes. A number that a float would round is a `Decimal`.
 //! - An enumeration is the `Literal` of its labels. A label that the client does not know is refused.
 //! - Handles and structs are frozen, so they can be keys of dictionaries.
 //! - All names that are not for the caller begin with an underscore.

@@ -365,7 +365,7 @@ class _Connection:
         deadline = None if options.deadline is None else round(options.deadline * 1000)
         query = _query({"deadline_ms": deadline, "until": until})
         path = f"/v1/transactions/{urllib.parse.quote(transaction, safe='')}{query}"
-        body = json.dumps(params, allow_nan=False).encode()
+        body = _written(params).encode()
         attempts = self.attempts(options, retries, key is not None)
         answer = self.run(session, "POST", path, body, headers, attempts)
         with _Reading():
@@ -441,7 +441,7 @@ class _Connection:
         if learned is not None:
             session._learn(sent, learned)
         try:
-            answer = json.loads(text)
+            answer = json.loads(text, parse_float=_number)
         except (ValueError, RecursionError):
             answer = None
         if status == 200 and answer is not None:
@@ -582,7 +582,7 @@ class _Codec(Generic[_In, _Out]):
 
 
 def _expected(what: str, found: Any, path: str) -> NoReturn:
-    raise _Mismatch(f"expected {what} as {path}, found {json.dumps(found)[:40]}")
+    raise _Mismatch(f"expected {what} as {path}, found {json.dumps(found, default=str)[:40]}")
 
 
 def _members(found: Any, path: str) -> dict[str, Any]:
@@ -803,6 +803,41 @@ def _bytes_to_json(value: bytes) -> str:
     return base64.b64encode(value).decode("ascii")
 
 
+def _number(text: str) -> float | _Decimal:
+    """A number with a point or an exponent: exact, also where a float would round it."""
+    rounded = float(text)
+    exact = _Decimal(text)
+    return rounded if exact == _Decimal(repr(rounded)) else exact
+
+
+def _written(value: Any) -> str:
+    """As `json.dumps`, which takes no Decimal."""
+    if isinstance(value, _Decimal):
+        return format(value, "f")
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{json.dumps(name)}:{_written(item)}' for name, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_written, value))}]"
+    return json.dumps(value, allow_nan=False)
+
+
+def _json_to_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            return _refuse("members whose names are texts", value)
+        return {name: _json_to_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_to_json(item) for item in value]
+    # The server takes 400 digits on each side of the point.
+    if isinstance(value, _Decimal) and not (value.is_finite() and abs(value.adjusted()) < 1000):
+        raise ValueError(f"expected a number of at most 400 digits before the point and after it, found {value!r}")
+    if isinstance(value, float) and value - value != 0:
+        raise ValueError(f"expected a number of JSON, found {value!r}")
+    if value is not None and not isinstance(value, (bool, int, float, str, _Decimal)):
+        return _refuse("a JSON document", value)
+    return value
+
+
 _bool: _Codec[bool, bool] = _Codec(_exactly(bool, "a bool"), _bool_from_json)
 _int: _Codec[int, int] = _Codec(_int_to_json, _int_from_json)
 _float: _Codec[float, float] = _Codec(_float_to_json, _float_from_json)
@@ -811,6 +846,7 @@ _bytes: _Codec[bytes, bytes] = _Codec(_bytes_to_json, _bytes_from_json)
 _time: _Codec[datetime, datetime] = _Codec(_time_to_json, _time_from_json)
 _date: _Codec[_Date, _Date] = _Codec(_date_to_json, _date_from_json)
 _decimal: _Codec[_Decimal, _Decimal] = _Codec(_decimal_to_json, _decimal_from_json)
+_json: _Codec[Any, Any] = _Codec(_json_to_json, lambda found, path: found)
 _none: _Codec[None, None] = _Codec(lambda value: None, lambda found, path: None)
 
 
@@ -847,6 +883,15 @@ def _some(inner: _Codec[_Key, _Value]) -> _Codec[Some[_Key], Some[_Value]]:
         return {"some": inner.encode(value.some)}
 
     return _Codec(encode, decode)
+
+
+def _some_json_from_json(found: Any, path: str) -> Some[Any]:
+    # Documents that could be taken for something else have a member around them.
+    is_wrapped = isinstance(found, dict) and found.keys() == {"some"}
+    return Some(found["some"] if is_wrapped else found)
+
+
+_some_json: _Codec[Some[Any], Some[Any]] = _Codec(_some(_json).encode, _some_json_from_json)
 
 
 def _rushed(inner: _Codec[Any, _Value]) -> _Codec[Rushed[_Value], Rushed[_Value]]:

@@ -17,6 +17,7 @@ impl Context<'_> {
             Type::Time => "datetime".to_owned(),
             Type::Date => "_Date".to_owned(),
             Type::Decimal => "_Decimal".to_owned(),
+            Type::Json => "Any".to_owned(),
             Type::Enum(declared) => self.types.of(&declared.name).to_owned(),
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => optional(inner, &self.received(inner)),
@@ -45,10 +46,14 @@ impl Context<'_> {
             Type::Time => "_time".to_owned(),
             Type::Date => "_date".to_owned(),
             Type::Decimal => "_decimal".to_owned(),
+            Type::Json => "_json".to_owned(),
             Type::Enum(declared) => format!("{CODEC}{}", self.types.of(&declared.name)),
             Type::Struct(name) | Type::Ref(name) => format!("{CODEC}{}", self.types.of(name)),
             Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
                 format!("_option(_some({}))", self.codec(inner))
+            }
+            Type::Option(inner) if matches!(**inner, Type::Json) => {
+                "_option(_some_json)".to_owned()
             }
             Type::Option(inner) => format!("_option({})", self.codec(inner)),
             Type::List(inner) => format!("_list({})", self.codec(inner)),
@@ -85,7 +90,7 @@ impl Context<'_> {
     /// stops it.
     fn is_hashed(&self, value_type: &Type) -> bool {
         match value_type {
-            Type::Float | Type::List(_) => false,
+            Type::Float | Type::List(_) | Type::Json => false,
             Type::Option(inner) => self.is_hashed(inner),
             // A struct that holds itself does so in an option.
             Type::Struct(name) => {
@@ -100,7 +105,7 @@ impl Context<'_> {
 }
 
 fn optional(inner: &Type, shown: &str) -> String {
-    if matches!(inner, Type::Option(_)) {
+    if matches!(inner, Type::Option(_) | Type::Json) {
         format!("Some[{shown}] | None")
     } else {
         format!("{shown} | None")

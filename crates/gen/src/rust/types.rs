@@ -26,6 +26,7 @@ impl Context<'_> {
             Type::Time => quote!(::mingle::typed::Time),
             Type::Date => quote!(::mingle::typed::Date),
             Type::Decimal => quote!(::mingle::typed::Decimal),
+            Type::Json => quote!(::mingle::typed::Document),
             Type::Enum(declared) => {
                 let ident = self.types.ident(&declared.name);
                 quote!(#ident)
@@ -70,7 +71,7 @@ impl Context<'_> {
         match value_type {
             Type::String => quote!(&str),
             Type::Bytes => quote!(&[u8]),
-            Type::Struct(_) | Type::Ref(_) => {
+            Type::Struct(_) | Type::Ref(_) | Type::Json => {
                 let owned = self.owned(value_type);
                 quote!(&#owned)
             }

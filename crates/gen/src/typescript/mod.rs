@@ -16,6 +16,8 @@
 //!   of both types cannot be added to anything. A parameter accepts a `number` too.
 //! - A `time` is a `Date`. A time that dates cannot hold (fractions of a millisecond, or outside
 //!   their range) is an `ExactTime`, a date that keeps the exact value.
+//! - A `json` is what `JSON.parse` gives. A number in it that JavaScript would round is a `JsonNumber`, which keeps its
+//!   digits.
 //! - A `date` is its text, such as `2026-01-31`: a `Date` is a moment, and shows another day in another time zone.
 //! - A `decimal` is its text, such as `-19.90`: a `number` would lose digits.
 //! - An enumeration is the union of its labels. A label that the client does not know is refused.

@@ -12,9 +12,29 @@ export interface Handle<Fields> {
   toJSON(): $Json;
 }
 
-/** A value in an option that stands in another option. */
+/** A value in an option that stands in another option, or a document in an option. */
 export interface Some<T> {
   readonly some: T;
+}
+
+/** Any JSON document. */
+export type Json = null | boolean | number | string | JsonNumber | readonly Json[] | { readonly [name: string]: Json };
+
+/** A number in a JSON document that a number of JavaScript would round. */
+export class JsonNumber {
+  /** The number, as it stands in JSON. */
+  readonly text: string;
+
+  constructor(text: string) {
+    if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)) {
+      throw new RangeError(`expected a number of JSON, found ${text.slice(0, 40)}`);
+    }
+    this.text = text;
+  }
+
+  toString(): string {
+    return this.text;
+  }
 }
 
 /** An answer with the level that it has, or none in time: then its level is `late`, and there is no value. */
@@ -25,7 +45,7 @@ export type Rushed<T> =
 /** What is taken where a `T` is sent: the same, and an integer also as a number. */
 export type Input<T> = T extends bigint
   ? bigint | number
-  : T extends boolean | number | string | null | undefined | Date | Uint8Array | Handle<unknown>
+  : T extends boolean | number | string | null | undefined | Date | Uint8Array | Handle<unknown> | Json
     ? T
     : T extends readonly (infer Item)[]
       ? readonly Input<Item>[]
@@ -539,6 +559,7 @@ function $pathOfJson(kind: string, key: $Json): string {
 /** As `JSON.stringify`, which writes -0 as 0. */
 function $stringify(json: $Json): string {
   if (Object.is(json, -0)) return "-0.0";
+  if (json instanceof JsonNumber) return json.text;
   if (typeof json !== "object" || json === null) return JSON.stringify(json);
   if ($isList(json)) return `[${json.map($stringify).join(",")}]`;
   const members = Object.entries(json).map(([name, item]) => `${JSON.stringify(name)}:${$stringify(item)}`);
@@ -551,17 +572,44 @@ function $isList(json: $Json): json is readonly $Json[] {
 
 function $parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return $exactly(text);
   } catch {
     return undefined;
   }
+}
+
+/** The sign and the digits of a number without zeros at either end, and the place of its point. */
+function $digits(text: string): string {
+  const [, sign, whole = "", part = "", exponent = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE](.+))?$/.exec(text) ?? [];
+  const digits = (whole + part).replace(/^0+/, "");
+  const point = whole.length + Number(exponent) - (whole + part).length + digits.length;
+  return `${sign}${digits.replace(/0+$/, "")}e${point}`;
+}
+
+function $isExact(number: string): boolean {
+  // A number of JavaScript keeps 15 digits.
+  return number.length <= 15 || $digits(number) === $digits(String(Number(number)));
+}
+
+/** As `JSON.parse`, with a `JsonNumber` in place of a number that would be rounded. */
+function $exactly(text: string): unknown {
+  let name = "$number";
+  while (text.includes(name)) name += "$";
+  const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (found) =>
+    found.startsWith('"') || $isExact(found) ? found : `{"${name}":"${found}"}`,
+  );
+  if (marked === text) return JSON.parse(text) as unknown;
+  return JSON.parse(marked, (_, value: unknown) => {
+    const isMarked = typeof value === "object" && value !== null && Object.hasOwn(value, name);
+    return isMarked ? new JsonNumber((value as Record<string, string>)[name] ?? "") : value;
+  }) as unknown;
 }
 
 function $shown(value: unknown): string {
   return value instanceof Error ? value.message : String(value);
 }
 
-type $Json = null | boolean | number | string | readonly $Json[] | { readonly [name: string]: $Json };
+type $Json = null | boolean | number | string | JsonNumber | readonly $Json[] | { readonly [name: string]: $Json };
 type $Members = { readonly [name: string]: unknown };
 
 /** How values of a type are written as JSON and read from it. */
@@ -767,6 +815,36 @@ const $decimal: $Codec<string> = {
   decode: (json, path) => {
     const text = $string.decode(json, path);
     return $isDecimal(text) ? text : $expected("a decimal", json, path);
+  },
+};
+
+/** A part of a document, without what JSON does not have. */
+function $document(value: Json): Json {
+  if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+  if (value instanceof JsonNumber) return value;
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) throw new RangeError(`expected a number of JSON, found ${value}`);
+    return value;
+  }
+  if ($isList(value)) return value.map($document);
+  if (typeof value !== "object") return $refuse("a JSON document", value);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return $refuse("a JSON document", value);
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, $document(item)]));
+}
+
+const $json: $Codec<Json> = { encode: $document, decode: (json) => json as Json };
+
+/** Documents that could be taken for something else have a member around them. */
+const $someJson: $Codec<Some<Json>> = {
+  encode: (value) =>
+    typeof value === "object" && value !== null && "some" in value
+      ? { some: $document(value.some) }
+      : $refuse("{ some: … }", value),
+  decode: (json) => {
+    const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
+    const isWrapped = isObject && Object.keys(json).length === 1 && "some" in json;
+    return { some: (isWrapped ? (json as Some<Json>).some : json) as Json };
   },
 };
 

@@ -17,6 +17,7 @@ impl Context<'_> {
             Type::Bytes => "Uint8Array".to_owned(),
             Type::Time => "Date".to_owned(),
             Type::Date | Type::Decimal => "string".to_owned(),
+            Type::Json => "Json".to_owned(),
             Type::Enum(declared) => self.types.of(&declared.name).to_owned(),
             Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
             Type::Option(inner) => optional(inner, &self.received(inner)),
@@ -67,11 +68,13 @@ impl Context<'_> {
             Type::Time => "$time".to_owned(),
             Type::Date => "$day".to_owned(),
             Type::Decimal => "$decimal".to_owned(),
+            Type::Json => "$json".to_owned(),
             Type::Enum(declared) => format!("$${}", self.types.of(&declared.name)),
             Type::Struct(name) | Type::Ref(name) => format!("$${}", self.types.of(name)),
             Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
                 format!("$option($some({}))", self.codec(inner))
             }
+            Type::Option(inner) if matches!(**inner, Type::Json) => "$option($someJson)".to_owned(),
             Type::Option(inner) => format!("$option({})", self.codec(inner)),
             Type::List(inner) => format!("$list({})", self.codec(inner)),
             Type::Rushed(inner) => format!("$rushed({})", self.codec(inner)),
@@ -105,7 +108,7 @@ impl Context<'_> {
 }
 
 fn optional(inner: &Type, shown: &str) -> String {
-    if matches!(inner, Type::Option(_)) {
+    if matches!(inner, Type::Option(_) | Type::Json) {
         format!("Some<{shown}> | null")
     } else {
         format!("{shown} | null")

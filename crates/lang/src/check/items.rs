@@ -7,7 +7,7 @@ use mingle_model::{Field, FieldType, Name, ObjectType, Schema, StructType, Type,
 
 use super::call::is_builtin;
 use super::cycles::Cycles;
-use super::types::{key_parts, unfit_key};
+use super::types::{key_parts, unfit_element, unfit_key};
 use super::{Checker, Named};
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0204::{self, Unfit};
@@ -16,9 +16,9 @@ use crate::hir::{FunctionId, Object, ObjectId, Operation, Policies, Store, Store
 use crate::syntax::ast::{self, ItemKind};
 use crate::syntax::{Span, ast::Ident};
 
-const BUILTIN_TYPES: [&str; 15] = [
-    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
-    "counter", "set", "map", "log",
+const BUILTIN_TYPES: [&str; 16] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "json", "ref", "option",
+    "list", "counter", "set", "map", "log",
 ];
 
 /// The maximum number of fields of an object or struct, and of operations of a store.
@@ -309,6 +309,9 @@ impl<'a> Checker<'a> {
                 self.broken_fields.insert((object.name.name.clone(), field.name.name.clone()));
                 FieldType::Register(Type::Bool)
             });
+            if let Some((mismatch, span)) = unfit_element(schema, &field.field_type, &field_type) {
+                self.diagnostics.push(m0201::render(mismatch, span));
+            }
             fields.push(mingle_model::Field {
                 name: field.name.name.clone(),
                 field_type,

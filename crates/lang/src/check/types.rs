@@ -13,9 +13,9 @@ use crate::syntax::Span;
 use crate::syntax::ast::{Ident, TypeExpr, TypeKind};
 
 /// The types of values and fields, as a message lists them.
-const TYPES: [&str; 14] = [
-    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "ref", "option", "list",
-    "counter", "set", "map",
+const TYPES: [&str; 15] = [
+    "bool", "int", "float", "string", "bytes", "time", "date", "decimal", "json", "ref", "option",
+    "list", "counter", "set", "map",
 ];
 
 impl Checker<'_> {
@@ -57,6 +57,7 @@ impl Checker<'_> {
             "time" => Type::Time,
             "date" => Type::Date,
             "decimal" => Type::Decimal,
+            "json" => Type::Json,
             _ => match self.names.get(name) {
                 Some((Named::Struct, declared)) => {
                     let declared = *declared;
@@ -78,7 +79,7 @@ impl Checker<'_> {
                 _ => {
                     let builtin = [
                         "bool", "int", "float", "string", "bytes", "time", "date", "decimal",
-                        "counter",
+                        "json", "counter",
                     ];
                     let structs = self
                         .names
@@ -149,6 +150,22 @@ pub(super) fn key_parts<'s>(schema: &'s Schema, key_type: &'s Type) -> Vec<&'s T
         }),
         single => vec![single],
     }
+}
+
+/// Returns the type in a field's declaration that the field cannot have, and its place: elements of sets and keys of
+/// maps have an order, and a `json` has none.
+pub(super) fn unfit_element(
+    schema: &Schema,
+    written: &TypeExpr,
+    found: &FieldType,
+) -> Option<(Mismatch, Span)> {
+    let (inner, span) = match (&written.kind, found) {
+        (TypeKind::Set(at), FieldType::Set(inner))
+        | (TypeKind::Map(at, _), FieldType::Map(inner, _)) => (inner, at.span),
+        _ => return None,
+    };
+    let mismatch = Mismatch::Element { found: inner.to_string(), field: found.to_string() };
+    schema.has_json(inner).then_some((mismatch, span))
 }
 
 /// Returns why a type cannot be a key; none if it can.

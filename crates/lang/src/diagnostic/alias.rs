@@ -14,6 +14,7 @@ pub(crate) fn type_name(name: &str) -> Option<&'static str> {
         "datetime" | "timestamp" | "instant" | "time" | "timestamptz" => "time",
         "date" | "day" | "localdate" => "date",
         "bytes" | "blob" | "bytea" | "binary" | "buffer" => "bytes",
+        "json" | "jsonb" | "any" | "unknown" => "json",
         "counter" => "counter",
         _ => return None,
     })

@@ -16,7 +16,7 @@ pub(crate) fn render(what: &str, name: &str, span: Span, near: Option<&str>) -> 
 }
 
 /// The maximum number of names that a message lists.
-const LISTED_MAX: usize = 14;
+const LISTED_MAX: usize = 15;
 
 /// Like [`render`], and lists the names that are known if none is near.
 pub(crate) fn render_known(

@@ -26,6 +26,8 @@ pub(crate) enum Mismatch {
     Key { found: String },
     /// A struct that cannot be a key because of the type of one of its fields.
     KeyPart { name: String, field: String, found: String },
+    /// A type of elements or keys without an order, and the type of their field.
+    Element { found: String, field: String },
     /// A field that no index can be ordered by.
     Index { found: String },
     /// Keys that are refs to each other.
@@ -75,6 +77,11 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
             format!("an index cannot be ordered by `{found}`"),
             "expected `string`, `int`, `bool`, `bytes`, `time`, `date`, `decimal`, an enum, a `ref`, or an `option` of these".into(),
         ),
+        Mismatch::Element { found, field } => new(
+            format!("`{found}` cannot be in `{field}`"),
+            "a `json` has no order, which elements of sets and keys of maps have".into(),
+        )
+        .with_note("`list<json>`, `log<json>` and the values of a map hold it"),
         Mismatch::KeyCycle { object } => new(format!("the key of `{object}` leads back to itself"), "a key cannot hold a ref whose key holds it".into()),
         Mismatch::Recursive { name } => new(format!("`{name}` contains itself"), "expected `option<…>` or `list<…>` around it".into()),
         Mismatch::BareObject { name, is_type } => {

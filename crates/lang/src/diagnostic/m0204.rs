@@ -58,7 +58,10 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
                 None => with_operations(plain, &on, &name),
             }
         }
-        Unfit::Field { on, name } => new(format!("`{on}` has no fields, so no `{name}`"), "no such field".into()),
+        Unfit::Field { on, name } => {
+            let plain = new(format!("`{on}` has no fields, so no `{name}`"), "no such field".into());
+            if on == "json" { plain.with_note(OPAQUE) } else { plain }
+        }
         Unfit::Order { found } => new(format!("`{found}` has no order"), "cannot be compared with `<`, `<=`, `>`, `>=`, `min` or `max`".into())
             .with_note("ordered are `int`, `float`, `string`, `bytes`, `time`, `date` and `decimal`"),
         Unfit::Iterate { found } => new(format!("`{found}` cannot be iterated"), "expected a list, set, map or log".into()),
@@ -103,6 +106,9 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
     }
 }
 
+/// The reason why a `json` has no members.
+const OPAQUE: &str = "programs only compare a `json` and pass it on: declare a `struct` to read members";
+
 /// Adds the operations that a type has in place of the one of this name.
 fn with_operations(plain: Diagnostic, on: &str, name: &str) -> Diagnostic {
     let Some(known) = operations(on) else { return plain };
@@ -124,6 +130,7 @@ fn operations(on: &str) -> Option<&'static str> {
         "list" => "`size`, `get` and `contains`",
         "string" => "`size` and `contains`",
         "decimal" => "`divide` and `round`",
+        "json" => "`==` and `!=` alone: programs do not look into it, a `struct` has fields",
         "index" => "`first` and `count`, and before them `from`, `before`, `after` and `reversed`",
         "option" => "`is_some`, and `match` and `??` take it apart",
         _ if on.starts_with("ref ") => "its fields, `exists` and `delete`",

@@ -15,9 +15,9 @@ pub const STORES: [(&str, &str); 5] = [
 pub const KEYS: [&str; 3] = ["a", "b", "c"];
 
 /// The fields of every kind of object, in order.
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 21] = [
     "n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h", "t", "w", "y", "u", "z",
-    "v",
+    "v", "i",
 ];
 
 /// Kinds of object with a key of each type that is not a string, with the key's field and its type.
@@ -87,7 +87,7 @@ pub(super) fn declarations(has_levels: bool) -> String {
             "object O{index} in {store} {{ key name: string; n: int = {index}; b: bool; s: string; m: option<int>; \
              p: Pair; l: list<int>; r: ref O{index}; q: ref O{next}; c: counter; e: set<int>; f: set<ref O{next}>; \
              d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; t: time; w: float = 0.5; y: bytes = b\"-\"; \
-             u: date = date(\"2026-01-31\"); z: decimal; v: Tone = Tone.mid; index by n; index by s, n as texts; }}"
+             u: date = date(\"2026-01-31\"); z: decimal; v: Tone = Tone.mid; i: json; index by n; index by s, n as texts; }}"
         )
         .expect("writing to a string cannot fail");
     }

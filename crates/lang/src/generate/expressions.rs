@@ -124,6 +124,7 @@ impl Generator {
             Kind::Decimal => format!("{object}.z"),
             Kind::Bytes => format!("{object}.y"),
             Kind::Tone => format!("{object}.v"),
+            Kind::Json => format!("{object}.i"),
             Kind::Ref(wanted) if wanted == store => format!("{object}.r"),
             Kind::Ref(wanted) if wanted == (store + 1) % STORES.len() => {
                 if self.random.one_in(2) {

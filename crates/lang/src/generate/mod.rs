@@ -36,6 +36,7 @@ enum Kind {
     Decimal,
     Bytes,
     Tone,
+    Json,
     /// A ref to the kind of this index.
     Ref(usize),
 }
@@ -141,9 +142,12 @@ impl Generator {
             params.push(format!("{name}: ref O{index}"));
             self.vars.push(Var { name, kind: Kind::Ref(index), rank: 0, mutable: false });
         }
-        for (name, kind, written) in
-            [("x", Kind::Int, "int"), ("y", Kind::Bool, "bool"), ("z", Kind::List, "list<int>")]
-        {
+        for (name, kind, written) in [
+            ("x", Kind::Int, "int"),
+            ("y", Kind::Bool, "bool"),
+            ("z", Kind::List, "list<int>"),
+            ("j", Kind::Json, "json"),
+        ] {
             params.push(format!("{name}: {written}"));
             self.vars.push(Var { name: name.into(), kind, rank: 0, mutable: false });
         }
@@ -268,6 +272,7 @@ impl Generator {
             Kind::Decimal,
             Kind::Bytes,
             Kind::Tone,
+            Kind::Json,
             Kind::Ref(object),
             Kind::Ref(object),
         ])
@@ -292,6 +297,7 @@ impl Generator {
             Kind::Decimal => "decimal".into(),
             Kind::Bytes => "bytes".into(),
             Kind::Tone => "Tone".into(),
+            Kind::Json => "json".into(),
             Kind::Ref(index) => format!("ref O{index}"),
         };
         let keyword = if mutable { "var" } else { "let" };

@@ -26,6 +26,8 @@ impl Generator {
             }
             Kind::Bytes => &["b\"ab\"", "b\"\\x00\"", "b\"\""],
             Kind::Tone => &["Tone.low", "Tone.mid", "Tone.high"],
+            // No literal is a document: this is the transaction's parameter.
+            Kind::Json => &["j"],
             Kind::Ref(store) => {
                 return format!("O{store}[\"{}\"]", self.random.pick(&KEYS));
             }
@@ -100,6 +102,8 @@ impl Generator {
             Kind::Date => self.date(at),
             Kind::Decimal => self.decimal(at),
             Kind::Bytes => self.literal(kind),
+            Kind::Json if self.random.one_in(3) => self.select(kind, at),
+            Kind::Json => self.literal(kind),
             Kind::Tone if self.random.one_in(3) => self.select(kind, at),
             Kind::Tone => self.literal(kind),
             Kind::Ref(store) => {
@@ -211,8 +215,16 @@ impl Generator {
                 format!("({one} {op} {other})")
             }
             2 => {
-                let any =
-                    [Kind::Int, Kind::Maybe, Kind::List, Kind::Pair, Kind::Bool, Kind::Tone, kind];
+                let any = [
+                    Kind::Int,
+                    Kind::Maybe,
+                    Kind::List,
+                    Kind::Pair,
+                    Kind::Bool,
+                    Kind::Tone,
+                    Kind::Json,
+                    kind,
+                ];
                 let (any, op) = (*self.random.pick(&any), *self.random.pick(&["==", "!="]));
                 let (one, other) = self.two(any, at);
                 format!("(({one}) {op} ({other}))")

@@ -68,7 +68,8 @@ impl Generator {
     /// Writes a value of a rare type, or an object whose key is no string.
     fn write_value(&mut self, store: usize, object: &str) {
         let rank = self.rank(store);
-        let line = match self.random.below(9) {
+        let line = match self.random.below(10) {
+            9 => format!("{object}.i = {};", self.expr(Kind::Json, rank, 2)),
             8 => format!("{object}.v = {};", self.expr(Kind::Tone, rank, 2)),
             0 => format!("{object}.t = {};", self.expr(Kind::Time, rank, 2)),
             1 => {

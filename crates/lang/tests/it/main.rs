@@ -1,6 +1,7 @@
 //! Tests of the language: programs, their mistakes, and the pages that show them.
 
 mod broken;
+mod documents;
 mod enums;
 mod files;
 mod generated;

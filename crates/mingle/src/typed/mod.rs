@@ -16,7 +16,7 @@ pub use call::{Call, Early, Outcome};
 pub use connect::{Connect, Handle, Program};
 #[cfg(feature = "postgres")]
 pub use inside::Joined;
-pub use mingle_model::{Date, Decimal, Time, Value};
+pub use mingle_model::{Date, Decimal, Document, Time, Value};
 pub use value::{FromValue, Rushed, ToValue, fields_of, handle, key_of, record};
 
 #[doc(hidden)]

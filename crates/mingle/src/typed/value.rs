@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{Date, Decimal, Float, Ref, Time, Value};
+use mingle_model::{Date, Decimal, Document, Float, Ref, Time, Value};
 
 /// A type that can be an argument.
 pub trait ToValue {
@@ -160,6 +160,21 @@ impl FromValue for Decimal {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Decimal(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+impl ToValue for Document {
+    fn to_value(&self) -> Value {
+        Value::Json(self.clone())
+    }
+}
+
+impl FromValue for Document {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Json(document) => Some(document.clone()),
             _ => None,
         }
     }

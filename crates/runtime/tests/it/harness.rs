@@ -150,6 +150,7 @@ fn random_value(program: &Program, value_type: &mingle_model::Type, random: &mut
         Type::Bool => Value::Bool(random.one_in(2)),
         Type::Int => Value::Int(random.below(5) as i64),
         Type::String => Value::from(*random.pick(&KEYS)),
+        Type::Json => random_document(random),
         Type::Enum(declared) => Value::String(random.pick(&declared.values).label.clone()),
         Type::Ref(name) => Value::Ref(Ref::new(name.clone(), Value::from(*random.pick(&KEYS)))),
         Type::Option(inner) if random.one_in(2) => {
@@ -189,7 +190,15 @@ pub fn arguments(random: &mut Random) -> Vec<Value> {
         (0..random.below(4)).map(|_| Value::Int(random.below(5) as i64)).collect::<Vec<_>>(),
     );
     arguments.extend([Value::Int(random.below(5) as i64), Value::Bool(random.one_in(2)), list]);
+    arguments.push(random_document(random));
     arguments
+}
+
+/// Returns a document, of which some are equal.
+fn random_document(random: &mut Random) -> Value {
+    const DOCUMENTS: [&str; 5] =
+        ["null", "1.50", "15e-1", "{\"b\":1,\"a\":[]}", "{\"a\":[],\"b\":1.0}"];
+    Value::Json(random.pick::<&str>(&DOCUMENTS).parse().expect("JSON"))
 }
 
 /// Runs the split program from a state; returns the state that it leaves.

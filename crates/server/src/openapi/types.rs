@@ -17,6 +17,7 @@ pub(super) fn schema(value_type: &Type) -> Json {
         Type::Time => built_in("time"),
         Type::Date => built_in("date"),
         Type::Decimal => built_in("decimal"),
+        Type::Json => built_in("json"),
         Type::Enum(declared) => reference(&escape_name(&declared.name)),
         Type::Struct(name) => reference(&escape_name(name)),
         Type::Ref(name) => reference(&key_name(name)),
@@ -42,6 +43,8 @@ pub(super) fn schema(value_type: &Type) -> Json {
         }),
         Type::Option(inner) => {
             let present = match &**inner {
+                // Any document may stand here. See the description of `mingle.json.option`.
+                Type::Json => return built_in("json.option"),
                 Type::Option(_) => json!({
                     "type": "object",
                     "properties": { "some": schema(inner) },
@@ -218,6 +221,14 @@ fn built_ins() -> Map<String, Json> {
     );
     add("date", date());
     add("decimal", decimal());
+    add("json", json!({ "description": "Any JSON document." }));
+    add(
+        "json.option",
+        json!({
+            "description": "Null, or any JSON document. The document null stands as {\"some\": null}, and \
+                so does every document whose only member is `some`; others may.",
+        }),
+    );
     add("problem", problem());
     schemas
 }

@@ -65,6 +65,16 @@ function bool(name) {
   };
 }
 
+// A JSON document. A text that is none is sent as it is, and the server's error says where it is wrong.
+function json(name) {
+  const input = element("textarea", { name, rows: "3", spellcheck: "false", placeholder: "{ }" });
+  return {
+    element: input,
+    text: () => input.value.trim() || "null",
+    set: (value) => { input.value = value === undefined ? "" : print(value); },
+  };
+}
+
 function choice(shape, name) {
   const options = shape.values.map((value) => element("option", { value }, value));
   const input = element("select", { name }, ...options);
@@ -93,7 +103,7 @@ function option(shape, structs, name) {
   const given = element("input", { type: "checkbox", "aria-label": `${name} is given` });
   const holder = element("span", { class: "row" }, given, "none");
   let inner = null;
-  const isNested = shape.of.kind === "option";
+  const isNested = shape.of.kind === "option" || shape.of.kind === "json";
   function give(isGiven) {
     given.checked = isGiven;
     inner = isGiven ? inner ?? field(shape.of, structs, name) : inner;
@@ -109,7 +119,8 @@ function option(shape, structs, name) {
     set: (value) => {
       const isGiven = value !== null && value !== undefined;
       give(isGiven);
-      if (isGiven) inner.set(isNested ? value.some : value);
+      const isWrapped = isNested && isGiven && typeof value === "object" && "some" in value;
+      if (isGiven) inner.set(isWrapped ? value.some : value);
     },
   };
 }
@@ -160,6 +171,7 @@ export function field(shape, structs, name, suggestions) {
   switch (shape.kind) {
     case "bool": return bool(name);
     case "enum": return choice(shape, name);
+    case "json": return json(name);
     case "ref": return reference(shape, structs, name);
     case "option": return option(shape, structs, name);
     case "list": return list(shape, structs, name);

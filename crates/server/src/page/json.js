@@ -1,15 +1,21 @@
-// JSON whose integers stay exact: those beyond 2^53 are of type BigInt.
+// JSON whose numbers stay exact: integers beyond 2^53 are of type BigInt, and other numbers that would be rounded
+// keep their text.
+
+function digits(number) {
+  return number.replace(/[eE].*$/, "").replace(/[-.]/g, "").replace(/^0+|0+$/g, "");
+}
 
 export function parse(text) {
   return JSON.parse(text, (key, value, context) => {
     if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
     const source = context?.source ?? "";
-    return /^-?\d+$/.test(source) ? BigInt(source) : value;
+    if (/^-?\d+$/.test(source)) return BigInt(source);
+    return digits(source) === digits(String(value)) ? value : JSON.rawJSON?.(source) ?? value;
   });
 }
 
 function isPlain(value) {
-  return value === null || typeof value !== "object";
+  return value === null || typeof value !== "object" || JSON.isRawJSON?.(value) === true;
 }
 
 // The text of a value: lists of plain values on one line, all else indented.

@@ -72,6 +72,9 @@ pub fn odd_types() -> Vec<Type> {
         Type::Decimal,
         option(Type::Decimal),
         list(Type::Decimal),
+        Type::Json,
+        option(Type::Json),
+        list(option(Type::Json)),
     ]
 }
 

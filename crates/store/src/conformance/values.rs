@@ -32,6 +32,21 @@ const ODD_DECIMALS: [&str; 10] = [
     "-1.2345678901234567890123456789012345678",
 ];
 
+const ODD_JSON: [&str; 12] = [
+    "null",
+    "true",
+    "0",
+    "-0.05",
+    "123456789012345678901234567890.5",
+    "1e399",
+    "\"\"",
+    "\"\\u0001\\\"\\\\é😀\"",
+    "[]",
+    "{}",
+    "{\"b\": [1.50, null], \"a\": {\"\": \"x\"}, \"B\": 5e-324}",
+    "{\"some\": null}",
+];
+
 /// Odd values of a type, none equal to another.
 fn odd_values(value_type: &Type) -> Vec<Value> {
     let texts = ["", "a", "a ", "ab", "\u{1}", "é", "😀", "\u{10ffff}", "'\"\\%_;--"];
@@ -54,6 +69,7 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
         .map(Value::from)
         .to_vec(),
         Type::String => texts.map(Value::from).to_vec(),
+        Type::Json => ODD_JSON.map(json).to_vec(),
         Type::Enum(of) => of.values.iter().map(|it| Value::String(it.label.clone())).collect(),
         Type::Bytes => [&b""[..], b"\0", b"\0\0", b"\0\xff", b"\0\x01", b"\xff", b"\xff\xff", b"a"]
             .map(|bytes| Value::Bytes(bytes.into()))
@@ -88,6 +104,10 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
 
 fn decimal(text: &str) -> Value {
     Value::Decimal(Decimal::parse(text).expect("a decimal"))
+}
+
+fn json(text: &str) -> Value {
+    Value::Json(text.parse().expect("JSON"))
 }
 
 fn point(x: i64, label: Option<&str>) -> Value {

@@ -2,6 +2,7 @@
 
 use mingle_model::{Schema, Type};
 
+use super::super::items::Item;
 use super::super::labels::Labels;
 
 /// The form in which values are sent and read.
@@ -24,13 +25,10 @@ pub(super) enum Cast {
     Array,
     /// As text in the canonical form of a UUID.
     Uuid,
-    /// As a `timestamptz`; a `timestamp` is taken to be in UTC. The column keeps `digits`
-    /// fractional digits of a second.
-    Moment { is_zoned: bool, digits: u32 },
-    /// As a `date`.
-    Day,
-    /// As a `numeric`, of so many digits before the point and after it if the column has bounds.
-    Number { digits: Option<(i64, i64)> },
+    /// As a `date`, a `numeric` or a `timestamptz`.
+    One(Item),
+    /// An array of such values, in the binary format.
+    Items(Item),
     /// As JSON.
     Json,
     /// A counter: as text.
@@ -142,31 +140,42 @@ pub(super) fn cast(wanted: &Type, found: &Described, is_unit: bool) -> Result<Ca
         Type::Bytes if base == "bytea" => Cast::Plain,
         Type::Bytes => return misfit("bytea"),
         Type::Time => match base {
-            "timestamp with time zone" | "timestamp without time zone" => Cast::Moment {
+            "timestamp with time zone" | "timestamp without time zone" => Cast::One(Item::Moment {
                 is_zoned: base == "timestamp with time zone",
                 digits: found.second_digits,
-            },
+            }),
             _ => return misfit("timestamp with time zone"),
         },
-        Type::Decimal if base == "numeric" => Cast::Number { digits: found.digits },
+        Type::Decimal if base == "numeric" => Cast::One(Item::Number { digits: found.digits }),
         Type::Decimal => return misfit("numeric"),
-        Type::Date if base == "date" => Cast::Day,
+        Type::Date if base == "date" => Cast::One(Item::Day),
         Type::Date => return misfit("date"),
+        Type::Json if is_unit => return misfit("a type with an order"),
         _ if matches!(base, "json" | "jsonb") => Cast::Json,
         Type::List(inner) if !is_unit && found.is_array_of(inner) => Cast::Array,
-        Type::List(inner) => {
-            return misfit(match **inner {
-                Type::Bool => "json, jsonb or an array of boolean",
-                Type::Int => "json, jsonb or an array of smallint, integer or bigint",
-                Type::Float => "json, jsonb or an array of double precision",
-                Type::String => {
-                    "json, jsonb or an array of text, character varying, uuid or an enumeration"
-                }
-                _ => "json or jsonb",
-            });
-        }
+        Type::List(inner) => match Item::of(inner, found) {
+            Some(item) if !is_unit => Cast::Items(item),
+            _ => return misfit(array_for(inner)),
+        },
         _ => return misfit("json or jsonb"),
     })
+}
+
+/// Returns the columns that hold lists of a type.
+fn array_for(items: &Type) -> &'static str {
+    match items {
+        Type::Bool => "json, jsonb or an array of boolean",
+        Type::Int => "json, jsonb or an array of smallint, integer or bigint",
+        Type::Float => "json, jsonb or an array of double precision",
+        Type::String => {
+            "json, jsonb or an array of text, character varying, uuid or an enumeration"
+        }
+        Type::Bytes => "json, jsonb or an array of bytea",
+        Type::Time => "json, jsonb or an array of timestamp with time zone",
+        Type::Date => "json, jsonb or an array of date",
+        Type::Decimal => "json, jsonb or an array of numeric",
+        _ => "json or jsonb",
+    }
 }
 
 impl Described {

@@ -2,6 +2,7 @@ package mingleclient
 
 import (
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/big"
@@ -303,6 +304,10 @@ func (d *Decimal) UnmarshalText(text []byte) error {
 	}
 	return err
 }
+
+// JSON is any JSON document, as its text: [json.Marshal] makes one, and [json.Unmarshal] reads it. The text from
+// the server has the numbers of the document with all their digits. The zero value is the document null.
+type JSON = json.RawMessage
 
 var (
 	_ encoding.TextMarshaler   = Date{}

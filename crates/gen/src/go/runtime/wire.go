@@ -1,6 +1,7 @@
 package mingleclient
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -390,6 +391,50 @@ func (wireDecimal) wireRead(r *wireReader, found any) Decimal {
 		r.expect("a decimal", found)
 	}
 	return value
+}
+
+// wireJSON is the type of json.
+type wireJSON struct{}
+
+func (wireJSON) wireWrite(w *wireWriter, value JSON) {
+	if len(value) == 0 {
+		value = JSON("null")
+	}
+	var compact bytes.Buffer
+	if !utf8.Valid(value) || json.Compact(&compact, value) != nil {
+		w.refuse("expected a JSON document, found %s", wireShown(string(value)))
+		return
+	}
+	w.body = append(w.body, compact.Bytes()...)
+}
+
+func (wireJSON) wireRead(r *wireReader, found any) JSON {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(found); err != nil {
+		r.expect("a JSON document", nil)
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}
+
+// wireSomeJSON is the type of json in an option. Documents that could be taken for something else have a member
+// around them.
+type wireSomeJSON struct{ wireJSON }
+
+func (s wireSomeJSON) wireWrite(w *wireWriter, value JSON) {
+	w.wireBegin()
+	w.name("some")
+	wirePart(w, "", s.wireJSON, value)
+	w.wireEnd()
+}
+
+func (s wireSomeJSON) wireRead(r *wireReader, found any) JSON {
+	members, _ := found.(map[string]any)
+	if some, ok := members["some"]; ok && len(members) == 1 {
+		found = some
+	}
+	return s.wireJSON.wireRead(r, found)
 }
 
 // wireNone is the type of the result of a transaction without one.

@@ -1,6 +1,7 @@
 //! Programs over real servers.
 
 mod contest;
+mod documents;
 mod dying;
 mod enums;
 mod keys;

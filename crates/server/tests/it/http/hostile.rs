@@ -24,7 +24,7 @@ fn bodies_that_make_no_sense_are_refused() {
         (deep.into_bytes(), "not JSON"),
         (within.into_bytes(), "not JSON"),
         (b"{\"item\": \"\\u0000\", \"count\": 1}".to_vec(), "U+0000"),
-        (b"{\"item\": \"a\", \"count\": 1e999}".to_vec(), "not JSON"),
+        (b"{\"item\": \"a\", \"count\": 1e999}".to_vec(), "expected an int"),
         (b"{\"item\": \"a\", \"count\": 9223372036854775808}".to_vec(), "expected an int"),
     ];
     for (body, expected) in bodies {

@@ -7,6 +7,7 @@ mod client;
 mod computing;
 mod described;
 mod documents;
+mod exact;
 mod heads;
 mod hostile;
 mod keys;

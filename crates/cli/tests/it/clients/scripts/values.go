@@ -24,6 +24,7 @@ func main() {
 	times(client)
 	dates(client)
 	decimals(client)
+	documents(client)
 	enums(client)
 	objects(client)
 	unsendable(client)
@@ -200,6 +201,40 @@ func decimals(client *Client) {
 	check.True(err != nil)
 }
 
+func documents(client *Client) {
+	session := Session_{Of: Result{Self: []byte("documents")}}
+	for given, canonical := range map[string]string{
+		"":                    "null",
+		"null":                "null",
+		" [ 1.50 , -0, 1e3 ]": "[1.5,0,1000]",
+		`{"b": 12345678901234567890.10, "a": 1e-30, "": "<\u00e9\">"}`: `{"":"<é\">","a":0.` + strings.Repeat("0", 29) + `1,"b":12345678901234567890.1}`,
+		`{"some":null}`: `{"some":null}`,
+	} {
+		document := JSON(given)
+		for _, maybe := range []*JSON{nil, &document} {
+			back := check.Must(client.Documents(ctx, session, document, maybe, []JSON{document, document}))
+			check.Equal(string(back.JSON), canonical)
+			check.Equal(back.Maybe == nil, maybe == nil)
+			if back.Maybe != nil {
+				check.Equal(string(*back.Maybe), canonical)
+			}
+			check.Equal(len(back.All), 2)
+		}
+	}
+	for _, wrong := range []string{"{", "1 2", "nul", "\"\xff\""} {
+		_, err := client.Documents(ctx, session, JSON(wrong), nil, nil)
+		var problem *ArgumentError
+		check.True(errors.As(err, &problem), wrong)
+	}
+	for _, refused := range []string{`{"a":1,"a":2}`, `"\u0000"`, `"\ud800"`, "1e400"} {
+		_, err := client.Documents(ctx, session, JSON(refused), nil, nil)
+		check.True(err != nil, refused)
+	}
+	shown, found, err := Show(ctx, client, session)
+	check.True(found && err == nil, err)
+	check.True(len(shown.Document) > 0 && len(shown.Documents["a"]) > 0)
+}
+
 func objects(client *Client) {
 	epoch := time.Unix(0, 0).UTC()
 	points := []Point{{X: 1.5, Y: -0.25}}
@@ -227,6 +262,8 @@ func objects(client *Client) {
 		ByStruct:  map[Pair]*int64{{First: 1, Second: person}: nil},
 		ByList:    []Entry[[]int64, int64]{{Key: []int64{1}, Value: 2}},
 		ByFloat:   []Entry[float64, int64]{{Key: 1.5, Value: 2}},
+		Document:  JSON("null"),
+		Documents: map[string]JSON{},
 		All:       []User{person},
 		ToString:  []String{what},
 		Count:     3,

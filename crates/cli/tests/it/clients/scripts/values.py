@@ -210,3 +210,33 @@ for wrong in (Decimal("NaN"), Decimal("Infinity"), Decimal("1E+38"), Decimal("1E
     refused(ValueError, client.sum, wrong, Decimal(0))
 for wrong in ("1.5", 1, 1.5, None, True):
     refused(TypeError, client.sum, wrong, Decimal(0))
+
+big = Decimal("12345678901234567890.1")
+documents: list[tuple[Any, Any]] = [
+    (None, None),
+    ({"b": [1.5, -0.0, 1e3, 5e-324, 2**64], "a": "<é\"\n>"}, {"a": "<é\"\n>", "b": [1.5, 0, 1000, 5e-324, 2**64]}),
+    ({"": big, "x": [True, Decimal("1E+3")]}, {"": big, "x": [True, 1000]}),
+    ((1, "2"), [1, "2"]),
+    ({"some": None}, {"some": None}),
+]
+papers = Session_(Result(b"documents"))
+for given, canonical in documents:
+    for maybe in (None, Some(given)):
+        found = client.documents(papers, given, maybe, [given, given])
+        assert found.json_ == canonical and repr(found.json_) == repr(canonical), found.json_
+        assert found.maybe == (None if maybe is None else Some(canonical)), found.maybe
+        assert found.all == [canonical, canonical]
+        kept = client.show(papers)
+        assert kept is not None
+        assert (kept.document, kept.maybe, kept.documents["a"]) == (canonical, found.maybe, canonical)
+for wrong in (math.nan, [math.inf], Decimal("NaN"), Decimal("1E+9999")):
+    refused(ValueError, client.documents, papers, wrong, None, [])
+for wrong in (b"x", {1: 2}, [object()], {"a": {2}}):
+    refused(TypeError, client.documents, papers, wrong, None, [])
+for wrong in ("\0", "\ud800", Decimal("1E+400")):
+    try:
+        client.documents(papers, wrong, None, [])
+    except MingleError as error:
+        assert error.code == "invalid-argument", error
+    else:
+        raise AssertionError(f"{wrong!r} was taken")

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 
 import {
-  Client, Day, ExactTime, Flag, Number_, Result, Session_, User, UserFields,
-  Grade, type Literal, type Option, type String_,
+  Client, Day, ExactTime, Flag, JsonNumber, Number_, Result, Session_, User, UserFields,
+  Grade, type Json, type Literal, type Option, type String_,
 } from "./clients/odd.js";
 
 const client = new Client(process.argv[2] ?? "");
@@ -175,3 +175,31 @@ for (const wrong of ["1e3", "", "1.", ".5", "NaN", `${nines}0`, `${nines}.1`, `0
   await assert.rejects(client.sum(wrong, "0"), RangeError);
 }
 for (const wrong of [1.5, 1n, null] as unknown[] as string[]) await assert.rejects(client.sum(wrong, "0"), TypeError);
+
+const big = new JsonNumber("12345678901234567890.1");
+const documents: [Json, Json][] = [
+  [null, null],
+  [{ b: [1.5, -0, 1e3, 5e-324, 1.7976931348623157e308], a: "<é\">" }, { a: "<é\">", b: [1.5, 0, 1000, 5e-324, 1.7976931348623157e308] }],
+  [{ "": big, $number: [true, { $number: "7" }] }, { "": big, $number: [true, { $number: "7" }] }],
+  [[new JsonNumber("9007199254740993"), new JsonNumber("1e3"), 2 ** 53], [new JsonNumber("9007199254740993"), 1000, 2 ** 53]],
+  [{ some: null }, { some: null }],
+  [JSON.parse('{"__proto__": 1}') as Json, JSON.parse('{"__proto__": 1}') as Json],
+];
+for (const [given, canonical] of documents) {
+  for (const maybe of [null, { some: given }]) {
+    const found = await client.documents(session, given, maybe, [given, given]);
+    assert.deepEqual(found.json, canonical);
+    assert.deepEqual(found.maybe, maybe === null ? null : { some: canonical });
+    assert.deepEqual(found.all, [canonical, canonical]);
+    const kept = await client.show(session);
+    assert.deepEqual([kept?.document, kept?.maybe, kept?.documents.get("a")], [canonical, found.maybe, canonical]);
+  }
+}
+for (const wrong of [NaN, [Infinity]]) await assert.rejects(client.documents(session, wrong, null, []), RangeError);
+for (const wrong of [undefined, 1n, new Date(), { a: undefined }] as unknown[] as Json[]) {
+  await assert.rejects(client.documents(session, wrong, null, []), TypeError);
+}
+for (const refused of ["\u0000", "\ud800", new JsonNumber("1e400")]) {
+  await assert.rejects(client.documents(session, refused, null, []), { code: "invalid-argument" });
+}
+assert.throws(() => new JsonNumber("01"), RangeError);
