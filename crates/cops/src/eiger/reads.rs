@@ -40,7 +40,9 @@ impl State {
             let mut cells = if is_pending { Vec::new() } else { cells };
             if net.config.protocol == Protocol::EventualColumns {
                 // There is no second round, which needs an interval, and no context.
-                cells.iter_mut().for_each(|cell| cell.deps.clear());
+                for cell in &mut cells {
+                    cell.deps.clear();
+                }
                 answer(net, from, request, (cells, 0, 0, false));
                 return;
             }
