@@ -37,10 +37,15 @@ impl State {
             let now = net.clock.now();
             let is_pending = !self.pending(net, &slice, u64::MAX).is_empty();
             let (cells, evt) = self.cells(net, &slice, now);
-            let cells = if is_pending { Vec::new() } else { cells };
-            // Without a second round no interval is needed.
-            let has_rounds = net.config.protocol == Protocol::Eiger;
-            let (evt, now) = if has_rounds { (evt, now) } else { (0, 0) };
+            let mut cells = if is_pending { Vec::new() } else { cells };
+            if net.config.protocol == Protocol::EventualColumns {
+                // There is no second round, which needs an interval, and no context.
+                for cell in &mut cells {
+                    cell.deps.clear();
+                }
+                answer(net, from, request, (cells, 0, 0, false));
+                return;
+            }
             answer(net, from, request, (cells, evt, now, is_pending));
             return;
         };

@@ -240,7 +240,7 @@ macro_rules! messages {
                 match reader.byte()? {
                     0 => Ok(Self::AtomicMutate(Wire::take(reader)?)),
                     $($tag => Ok(Self::$name { $($field: Wire::take(reader)?),* }),)*
-                    tag @ ($($sized_tag)|*) => take_sized(tag, reader),
+                    $($sized_tag => take_sized($sized_tag, reader),)*
                     _ => Err(Malformed { at: reader.at - 1 }),
                 }
             }

@@ -82,8 +82,9 @@ impl Calls {
         match random.below(8) {
             0 | 1 => {
                 let row = random.below(rows as usize) as u32;
+                let other = if random.one_in(2) { row } else { random.below(rows as usize) as u32 };
                 let first = self.mutation(random, row, value);
-                let second = self.mutation(random, row, value);
+                let second = self.mutation(random, other, value);
                 Call::BatchMutate(distinct([first, second]))
             }
             2 | 3 => {

@@ -1,7 +1,7 @@
 //! The client libraries, and their calls and answers as the record has them.
 
 use mingle_cops::column::{Cell, Content, Family, Predicate, Slice};
-use mingle_cops::config::Config;
+use mingle_cops::config::{Config, Protocol};
 use mingle_cops::cops::client as cops;
 use mingle_cops::eiger::client as eiger;
 use mingle_cops::message::{ClientId, Output, Packet};
@@ -29,6 +29,12 @@ impl Call {
                 eiger::Call::BatchMutate(mutations) | eiger::Call::AtomicMutate(mutations),
             ) => mutations.iter().map(columns::write).map(write).collect(),
         }
+    }
+
+    /// True if each row that the call writes has an operation of its own.
+    pub(super) fn is_divided(&self, protocol: Protocol) -> bool {
+        let is_batch = matches!(self, Self::Eiger(eiger::Call::BatchMutate(_)));
+        is_batch || protocol == Protocol::EventualColumns
     }
 
     fn slices(&self) -> &[Slice] {

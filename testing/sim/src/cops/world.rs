@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use mingle_cops::clock::NodeId;
 use mingle_cops::column::Content as Column;
-use mingle_cops::config::Protocol;
 use mingle_cops::message::{Address, ClientId, Output, Packet};
 use mingle_cops::server::Server;
 use mingle_model::random::{Random, mix};
@@ -156,7 +155,7 @@ impl<'p> World<'p> {
             reads: Vec::new(),
             sums: Vec::new(),
             writes: call.writes(),
-            is_divided: self.plan.config.protocol == Protocol::EventualColumns,
+            is_divided: call.is_divided(self.plan.config.protocol),
             rounds: 0,
         };
         self.record.begin(id, request, noted);

@@ -10,7 +10,7 @@ const FINDING_SEEDS: u64 = 60;
 
 /// The same for a fault that needs two reads of a transaction amid its phases, one before its commit and
 /// one after.
-const FINDING_SEEDS_RARE: u64 = 300;
+const FINDING_SEEDS_RARE: u64 = 1_000;
 
 /// The protocols in which a planted fault can do harm.
 fn protocols(flaw: Flaw) -> &'static [Protocol] {

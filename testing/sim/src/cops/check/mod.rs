@@ -6,14 +6,14 @@
 mod apply;
 mod counters;
 mod ends;
+mod history;
 mod local;
 mod past;
 
 use std::collections::BTreeMap;
 
-use mingle_checker::{History, Interval, Kind, Model, Operation, Outcome, Transaction, check};
+use mingle_checker::{Model, check};
 use mingle_cops::config::Protocol;
-use mingle_model::{Level, Name};
 
 use super::plan::Plan;
 use super::record::Record;
@@ -37,7 +37,7 @@ pub(super) fn all(plan: &Plan, record: &mut Record) -> Result<(), Broken> {
         past.nothing_missing(record)?;
     }
     if protocol.is_causal() && protocol != Protocol::CopsCd {
-        causal(record)?;
+        causal(record, &past)?;
     }
     ends::all_applied(plan, record, &past)?;
     ends::contents(protocol, record)
@@ -75,52 +75,13 @@ fn rounds(protocol: Protocol, record: &Record) -> Result<(), Broken> {
     }
 }
 
-/// Checks that the history is causal+, with each call as a transaction.
-fn causal(record: &Record) -> Result<(), Broken> {
-    let history = history(record)
+/// Checks that the history is causal+, with each call as a transaction, and each row of a batch as one.
+fn causal(record: &Record, past: &Past) -> Result<(), Broken> {
+    let history = history::of(record, past)
         .map_err(|how| Broken { promise: "answers name operations that there are", how })?;
     let verdict = check(&history, Model::CausalPlus);
     if verdict.is_satisfied() {
         return Ok(());
     }
     Err(Broken { promise: "the history is causal+", how: verdict.to_string() })
-}
-
-fn history(record: &Record) -> Result<History, String> {
-    let store: Name = "cops".into();
-    let mut transactions = Vec::new();
-    for (index, call) in record.calls.iter().enumerate() {
-        let mut operations = Vec::new();
-        let mut add = |kind, key: u32, ts: u64| {
-            let (key, store, level) = (i64::from(key), store.clone(), Level::Causal);
-            let version = (kind == Kind::Write).then_some(ts);
-            operations.push(Operation { kind, key, value: ts as i64, store, level, version });
-        };
-        for read in &call.reads {
-            let newest = read.versions.iter().max();
-            add(Kind::Read, read.key, newest.map_or(0, |ts| ts.bits()));
-        }
-        for accepted in record.accepted.iter().filter(|accepted| accepted.call == index) {
-            for key in record.keys(accepted) {
-                add(Kind::Write, key, accepted.ts.bits());
-            }
-        }
-        if operations.is_empty() {
-            continue;
-        }
-        let outcome = if call.end_us.is_some() { Outcome::Committed } else { Outcome::Unknown };
-        let interval = call.end_us.map(|end| Interval { begin: call.begin_us, end });
-        let (id, commit, is_final) = (index as i64, None, false);
-        let session = i64::from(call.dc) << 32 | i64::from(call.actor);
-        transactions.push(Transaction {
-            id,
-            session,
-            outcome,
-            interval,
-            commit,
-            is_final,
-            operations,
-        });
-    }
-    History::new(transactions).map_err(|malformed| malformed.message)
 }

@@ -97,6 +97,11 @@ impl Past {
         }
     }
 
+    /// Returns the one-hop dependencies of an operation that a call would make.
+    pub fn of_call(&self, index: usize) -> impl Iterator<Item = Timestamp> {
+        self.of_call[index].iter().copied()
+    }
+
     /// Returns the one-hop dependencies of an operation.
     pub fn direct(&self, ts: Timestamp) -> impl Iterator<Item = Timestamp> {
         self.direct.get(&ts).into_iter().flatten().copied()
