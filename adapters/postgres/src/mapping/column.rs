@@ -207,7 +207,7 @@ impl Column {
         match self.cast {
             Cast::Plain | Cast::Whole => Some(self.name.clone()),
             Cast::Text => Some(format!("{}::text COLLATE \"C\"", self.name)),
-            Cast::Real | Cast::Day | Cast::Number { .. } | Cast::Moment { .. } => {
+            Cast::Real | Cast::One(Item::Day | Item::Number { .. } | Item::Moment { .. }) => {
                 Some(self.selected())
             }
             _ => None,
@@ -220,9 +220,9 @@ impl Column {
             Cast::Whole => format!("${number}::bigint"),
             Cast::Text => format!("${number}::text"),
             Cast::Real => format!("${number}::double precision"),
-            Cast::Day => format!("${number}::date"),
-            Cast::Number { .. } => format!("${number}::numeric"),
-            Cast::Moment { .. } => format!("${number}::timestamptz"),
+            Cast::One(Item::Day) => format!("${number}::date"),
+            Cast::One(Item::Number { .. }) => format!("${number}::numeric"),
+            Cast::One(Item::Moment { .. }) => format!("${number}::timestamptz"),
             _ => self.parameter(number),
         }
     }
