@@ -8,13 +8,14 @@ use super::{Context, doc};
 use crate::lines::literal;
 
 /// The runtime's declarations that not every program uses.
-const IN_USE: [&str; 20] = [
+const IN_USE: [&str; 22] = [
     "$bool",
     "$bytes",
     "$day",
     "$decimal",
     "$float",
     "$int",
+    "$json",
     "$key",
     "$list",
     "$map",
@@ -27,6 +28,7 @@ const IN_USE: [&str; 20] = [
     "$pathOfText",
     "$rushed",
     "$some",
+    "$someJson",
     "$struct",
     "$time",
 ];

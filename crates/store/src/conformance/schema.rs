@@ -43,11 +43,20 @@ pub mod zeros {
     pub const MARKS: u16 = 8;
 }
 
-/// One field of `Odd` for each type of [`odd_types`]: registers, then sets, then maps to `float`,
-/// then logs.
+/// One field of `Odd` for each type of [`odd_types`]: registers, then sets, then maps to `float` (a register instead
+/// of a set or map, for types that are not those of keys), then logs.
 pub fn odd_field(shape: u16, value_type: u16) -> u16 {
     let count = u16::try_from(odd_types().len()).expect("a handful of types");
     shape * count + value_type
+}
+
+/// True if a type may be that of elements and of keys of maps: the language has none with documents.
+pub fn may_be_key(value_type: &Type) -> bool {
+    match value_type {
+        Type::Json => false,
+        Type::Option(inner) | Type::List(inner) => may_be_key(inner),
+        _ => true,
+    }
 }
 
 /// Types that are hard to keep.
@@ -124,8 +133,9 @@ pub fn store_schema(level: Level) -> StoreSchema {
         types.map(move |(index, inner)| {
             let field_type = match shape {
                 "register" => FieldType::Register(inner),
-                "set" => FieldType::Set(inner),
-                "map" => FieldType::Map(inner, Type::Float),
+                "set" if may_be_key(&inner) => FieldType::Set(inner),
+                "map" if may_be_key(&inner) => FieldType::Map(inner, Type::Float),
+                "set" | "map" => FieldType::Register(inner),
                 _ => FieldType::Log(inner),
             };
             (format!("{shape}_{index}"), field_type)
