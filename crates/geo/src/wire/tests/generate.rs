@@ -28,15 +28,15 @@ struct Generator<'a> {
     depth: u32,
     /// True if the next value belongs to a reserved field.
     is_reserved: bool,
-    /// True if the next text is a decimal.
-    is_decimal: bool,
+    /// The variant of a value whose text must have its form.
+    checked: Option<&'static str>,
     /// The outermost variant, until it is chosen.
     first: Option<u32>,
 }
 
 impl<'a> Generator<'a> {
     fn new(random: &'a mut Random, first: Option<u32>) -> Self {
-        Self { random, depth: 0, is_reserved: false, is_decimal: false, first }
+        Self { random, depth: 0, is_reserved: false, checked: None, first }
     }
 }
 
@@ -105,10 +105,10 @@ impl<'de> de::Deserializer<'de> for &mut Generator<'_> {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
-        let texts = if std::mem::take(&mut self.is_decimal) {
-            ["0", "-19.90", "0.001", "99999999999999999999999999999999999999"]
-        } else {
-            ["", "withdraw", "Zürich", "a:{b}"]
+        let texts = match self.checked.take() {
+            Some("Decimal") => ["0", "-19.90", "0.001", "99999999999999999999999999999999999999"],
+            Some(_) => ["null", "-1.5", r#""Zürich""#, r#"{"a":[true,{}]}"#],
+            None => ["", "withdraw", "Zürich", "a:{b}"],
         };
         visitor.visit_str(texts[self.random.below(4)])
     }
@@ -193,7 +193,8 @@ impl<'de> de::Deserializer<'de> for &mut Generator<'_> {
     ) -> Result<V::Value, WireError> {
         let number = self.first.take();
         let number = number.unwrap_or_else(|| self.random.below(variants.len()) as u32);
-        self.is_decimal = variants.get(number as usize) == Some(&"Decimal");
+        let name = variants.get(number as usize).copied();
+        self.checked = name.filter(|name| matches!(*name, "Decimal" | "Json"));
         visitor.visit_enum(Chosen { generator: self, number })
     }
 
