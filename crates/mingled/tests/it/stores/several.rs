@@ -80,7 +80,7 @@ impl Places {
         let path = self.folders.path().join(format!("d{dc}"));
         let settings = Settings {
             is_founding,
-            partition_count: 3,
+            partition_count: 2,
             peers: peers.collect(),
             ..Settings::new(path, 1, DcId(dc), COUNT_OF_CENTERS)
         };
