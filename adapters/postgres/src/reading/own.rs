@@ -1,6 +1,7 @@
 //! Statements that read Mingle's own tables.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use mingle_store::KeyRange;
 
@@ -122,7 +123,8 @@ pub fn slice(layout: &Layout, field: &Field, object: &Digest, range: &KeyRange) 
         let Some(bound) = bound else { continue };
         params.push(entry.param(&layout.schema, &bound.canonical()));
         let parameter = entry.parameter(params.len());
-        condition += &format!(" AND mingle_entry {operator} {parameter}");
+        // Writing to a text cannot fail.
+        let _ = write!(condition, " AND mingle_entry {operator} {parameter}");
     }
     params.push(Param::Int(i64::try_from(range.count).unwrap_or(i64::MAX)));
     let sql = format!(

@@ -189,7 +189,7 @@ impl<'a> Counting<'a> {
                                 matches!(write, WriteKind::Collection(.., CollectionWrite::Erase));
                             erases && write.may_change(&access.kind)
                         };
-                        u32::from(self.written.iter().any(|write| is_removed(&write)))
+                        u32::from(self.written.iter().any(is_removed))
                     }
                     _ => 0,
                 }

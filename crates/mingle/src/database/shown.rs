@@ -1,5 +1,7 @@
 //! Results of calls and fields of objects as JSON.
 
+use std::fmt::Write as _;
+
 use mingle_lang::Program;
 use mingle_model::{FieldType, ObjectType, Ref, json};
 use mingle_runtime::{CallReport, Error, Session};
@@ -112,7 +114,8 @@ impl Database {
         let mut text = format!("{{{}:", Json::from(&*declared.key_name));
         json::write(schema, object.key(), &declared.key_type, &mut text);
         for (field, data) in declared.fields.iter().zip(data) {
-            text.push_str(&format!(",{}:", Json::from(&*field.name)));
+            // Writing to a text cannot fail.
+            let _ = write!(text, ",{}:", Json::from(&*field.name));
             write_field(program, declared, &field.name, data, limit, &mut text);
         }
         text.push('}');

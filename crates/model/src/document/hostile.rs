@@ -1,5 +1,7 @@
 //! Random JSON texts that are hard to keep, for tests of stores and formats.
 
+use std::fmt::Write as _;
+
 use crate::random::Random;
 
 const TEXTS: [&str; 16] = [
@@ -88,7 +90,8 @@ fn write(random: &mut Random, depth: usize, text: &mut String) {
         5 => {
             let (whole, part) = (random.bits(), random.bits());
             let exponent = random.below(300) as i64 - 150;
-            text.push_str(&format!("-{whole}.{part}e{exponent}"));
+            // Writing to a text cannot fail.
+            let _ = write!(text, "-{whole}.{part}e{exponent}");
         }
         6 | 7 => {
             text.push('{');
@@ -102,7 +105,7 @@ fn write(random: &mut Random, depth: usize, text: &mut String) {
                 if index > 0 {
                     text.push(',');
                 }
-                text.push_str(&format!("{}\"{}\"{}:", space(random), TEXTS[*name], space(random)));
+                let _ = write!(text, "{}\"{}\"{}:", space(random), TEXTS[*name], space(random));
                 write(random, depth - 1, text);
             }
             text.push('}');

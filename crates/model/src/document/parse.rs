@@ -41,7 +41,7 @@ impl Tree {
         };
         found.map_err(|(at, message)| {
             let before = &text[..at];
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = before.split(|byte| *byte == b'\n').count();
             let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
             TreeError { message, line, column: at - start + 1 }
         })

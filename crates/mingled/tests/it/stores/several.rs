@@ -162,10 +162,13 @@ async fn arrived(store: &dyn DataStore) {
     }
 }
 
+/// A store, and its data centers.
+type Opened = (Weak<dyn DataStore>, Arc<Places>);
+
 struct SeveralFactory {
     level: Level,
     /// The data centers of the open stores, with the store.
-    places: Mutex<Vec<(Weak<dyn DataStore>, Arc<Places>)>>,
+    places: Mutex<Vec<Opened>>,
     steps: AtomicUsize,
 }
 
