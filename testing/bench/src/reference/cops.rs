@@ -52,6 +52,7 @@ struct Operation {
 }
 
 /// The operations of Table 7.2, the baseline of each kind first.
+#[expect(clippy::approx_constant, reason = "a latency of the thesis")]
 const OPERATIONS: [Operation; 7] = [
     Operation::new(Protocol::Eventual, Kind::Read, KEYS, None),
     Operation::new(Protocol::Cops, Kind::Read, KEYS, Some(([0.37, 3.08, 11.29], 52.0))),
@@ -183,7 +184,7 @@ fn groups(options: &Options, figures: &mut Vec<Figure>) -> Result<Section, Strin
         for (writes, reads) in MIXES {
             for protocol in DYNAMIC {
                 let groups = Groups { variance, writes, reads, ..Groups::default() };
-                let plan = options.plan(system(protocol), 2, groups.groups);
+                let plan = options.plan(system(protocol), 2, groups.count);
                 let name = format!("{}, variance {variance}", system(protocol).name());
                 cases.push(Case { name, plan, workload: Arc::new(groups) });
             }
@@ -285,8 +286,8 @@ fn scaling(options: &Options, figures: &mut Vec<Figure>) -> Result<Section, Stri
         let plural = if servers == 1 { "" } else { "s" };
         let name = format!("{}, {servers} server{plural}", system(protocol).name());
         let groups =
-            Groups { groups: ACTORS_PER_SERVER * usize::from(servers), ..Groups::default() };
-        let plan = options.plan(system(protocol), servers, groups.groups);
+            Groups { count: ACTORS_PER_SERVER * usize::from(servers), ..Groups::default() };
+        let plan = options.plan(system(protocol), servers, groups.count);
         Case { name, plan, workload: Arc::new(groups) }
     };
     let mut cases = vec![case(Protocol::Log, 1)];

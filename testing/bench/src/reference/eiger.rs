@@ -294,7 +294,7 @@ fn points() -> Vec<(&'static str, String, Rows)> {
     for columns in [1, 32] {
         // As many columns in all.
         let keys = usual.keys * usual.columns / columns.max(usual.columns);
-        points.push(("columns of a key", columns.to_string(), Rows { columns, keys, ..usual }));
+        points.push(("columns of a key", columns.to_string(), Rows { keys, columns, ..usual }));
     }
     for keys_per_call in [1, 32] {
         points.push(("keys of a call", keys_per_call.to_string(), Rows { keys_per_call, ..usual }));
@@ -422,10 +422,10 @@ fn writes(options: &Options) -> Result<Section, String> {
             points.push((keys, servers));
             for of in SYSTEMS {
                 let spread = match of {
-                    System::Core => Spread::new(&locator, (servers, keys), Kind::Atomic, partition),
+                    System::Core => Spread::new(locator, (servers, keys), Kind::Atomic, partition),
                     System::Reference(_) => {
                         let server = |key| locator.server(0, key).server();
-                        Spread::new(&locator, (servers, keys), Kind::Atomic, server)
+                        Spread::new(locator, (servers, keys), Kind::Atomic, server)
                     }
                 };
                 let name = format!("{}, {servers} servers, {keys} keys each", of.name());

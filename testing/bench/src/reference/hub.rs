@@ -185,10 +185,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A process, and its connections by the number of the peer.
+pub type Connected = (Box<dyn Process>, Vec<Option<Peer>>);
+
 impl Hub {
     /// Creates the hub of these processes, each with its connections by the number of the peer.
-    pub fn new(processes: Vec<(Box<dyn Process>, Vec<Option<Peer>>)>) -> Self {
-        let node = |(process, peers): (Box<dyn Process>, Vec<Option<Peer>>)| {
+    pub fn new(processes: Vec<Connected>) -> Self {
+        let node = |(process, peers): Connected| {
             let buffers = peers.iter().map(|_| Vec::new()).collect();
             let outbox = Outbox { buffers, filled: Vec::new() };
             let inner = Mutex::new(Inner { process, outbox, peers });
@@ -393,7 +396,7 @@ async fn time(hub: Arc<Hub>) {
         for node in 0..hub.nodes.len() {
             hub.release(node);
             // Processes tick in turn.
-            if (count + node as u64) % STEPS_PER_TICK == 0 {
+            if (count + node as u64).is_multiple_of(STEPS_PER_TICK) {
                 hub.step(node, |inner, now_us| {
                     inner.process.tick(now_us);
                     Ok(())

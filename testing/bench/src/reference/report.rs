@@ -63,7 +63,9 @@ pub fn publish(
     page: &Path,
 ) -> Result<(), String> {
     println!("{setting}");
-    sections.iter().for_each(|section| println!("{}", section.markdown()));
+    for section in sections {
+        println!("{}", section.markdown());
+    }
     println!("\n## Bars\n\n| figure | measured | bar | |\n| --- | --- | --- | --- |");
     for figure in figures {
         let met = match figure.is_met {

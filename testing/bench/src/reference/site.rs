@@ -28,7 +28,7 @@ const RETRY_US: u64 = 5_000_000;
 const THREADS: usize = 2;
 
 /// The time limit until a system has come to rest.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A measured system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,7 +232,7 @@ fn processes(
 ) -> Result<Vec<Box<dyn Process>>, String> {
     let rows = workload.rows();
     let randoms = |client: u16| -> Vec<Random> {
-        let seed = |actor: usize| mix(plan.seed ^ (u64::from(client) << 32 | actor as u64 + 1));
+        let seed = |actor: usize| mix(plan.seed ^ ((u64::from(client) << 32) | (actor as u64 + 1)));
         (0..plan.actors).map(|actor| Random::new(seed(actor))).collect()
     };
     let mut processes: Vec<Box<dyn Process>> = Vec::new();

@@ -42,13 +42,13 @@ fn check(
 
 /// True if a measurement has these kinds of calls, and bytes between data centers.
 fn has(reading: &Reading, kinds: &[Answered]) -> bool {
-    let has_kinds = kinds.iter().all(|kind| reading.tally.of(*kind).len() > 0);
+    let has_kinds = kinds.iter().all(|kind| !reading.tally.of(*kind).is_empty());
     has_kinds && reading.bytes[Span::Far as usize] > 0
 }
 
 #[test]
 fn the_cops_family_agrees_in_the_end() {
-    let groups = Groups { groups: 8, keys: 16, ..Groups::default() };
+    let groups = Groups { count: 8, keys: 16, ..Groups::default() };
     let calls = [Answered::Read, Answered::Write];
     for protocol in [Protocol::Cops, Protocol::CopsRt, Protocol::CopsCd] {
         let is_enough = |reading: &Reading| has(reading, &calls) && reading.deps > 0;

@@ -36,7 +36,7 @@ impl Workload for Single {
 #[derive(Clone, Copy, Debug)]
 pub struct Groups {
     /// The number of groups, one for each actor.
-    pub groups: usize,
+    pub count: usize,
     /// The keys of each group.
     pub keys: u32,
     /// The variance of the normal distribution of groups around an actor's own.
@@ -51,7 +51,7 @@ pub struct Groups {
 impl Default for Groups {
     /// The thesis's defaults (Table 7.3), but 128 keys of each group instead of 512.
     fn default() -> Self {
-        Self { groups: 256, keys: 128, variance: 1.0, writes: 1, reads: 1, bytes: TINY }
+        Self { count: 256, keys: 128, variance: 1.0, writes: 1, reads: 1, bytes: TINY }
     }
 }
 
@@ -66,13 +66,13 @@ impl Groups {
     /// Draws the group of a call: steps of width 1 of the normal distribution, which closes to a ring.
     fn group(&self, actor: usize, random: &mut Random) -> usize {
         let step = (normal(random) * self.variance.sqrt()).round() as i64;
-        (actor as i64 + step).rem_euclid(self.groups as i64) as usize
+        (actor as i64 + step).rem_euclid(self.count as i64) as usize
     }
 }
 
 impl Workload for Groups {
     fn rows(&self) -> Vec<Row> {
-        let keys = 0..self.groups as u32 * self.keys;
+        let keys = 0..self.count as u32 * self.keys;
         keys.map(|key| Row { key, columns: 1, bytes: self.bytes }).collect()
     }
 
@@ -226,7 +226,7 @@ pub struct Spread {
 impl Spread {
     /// Creates the workload for a locator of keys.
     pub fn new(
-        locator: &Locator,
+        locator: Locator,
         (servers, keys_per_server): (usize, usize),
         kind: Kind,
         server_of: impl Fn(u32) -> u16,
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn groups_are_those_of_the_actor_without_variance_and_all_alike_with_much() {
         let mut random = Random::new(8);
-        let groups = Groups { groups: 16, variance: 0.0, ..Groups::default() };
+        let groups = Groups { count: 16, variance: 0.0, ..Groups::default() };
         assert!((0..100).all(|_| groups.group(3, &mut random) == 3));
         let groups = Groups { variance: 512.0, ..groups };
         let mut counts = [0; 16];
@@ -314,7 +314,7 @@ mod tests {
     fn a_spread_write_has_its_keys_at_as_many_servers() {
         let locator = Locator::new(2, 8).expect("it is within bounds");
         let server = |key| locator.server(0, key).server();
-        let spread = Spread::new(&locator, (4, 5), Kind::Atomic, server);
+        let spread = Spread::new(locator, (4, 5), Kind::Atomic, server);
         let mut random = Random::new(2);
         for _ in 0..200 {
             let rows = spread.draw(0, &mut random).rows;
