@@ -80,6 +80,8 @@ mod tests {
         let Engine::Mingled(config) = &several.stores["bank"].engine else { panic!("{several:?}") };
         let found: Vec<_> = config.addresses().collect();
         assert_eq!(found, [(Some("d0".into()), "a:1"), (Some("d1".into()), "b:2")]);
+        assert_eq!(several.stores["bank"].engine.replicas(), ["d0", "d1"]);
+        assert!(bound.stores["bank"].engine.replicas().is_empty(), "one data center is one copy");
         for (text, expected) in [
             ("", "stores.bank.address: expected the address of a data center, or servers = {"),
             ("servers = { d0 = \"oslo\" }", "stores.bank.servers: expected HOST:PORT"),

@@ -125,9 +125,8 @@ impl Engine {
             Self::Worker(_, replicas) => replicas.clone(),
             #[cfg(feature = "redis")]
             Self::Redis(_) => Vec::new(),
-            // Its data center has one copy.
             #[cfg(feature = "mingled")]
-            Self::Mingled(_) => Vec::new(),
+            Self::Mingled(config) => config.servers.keys().cloned().collect(),
         }
     }
 
