@@ -1,6 +1,8 @@
 //! Seeded random numbers, for runs that must be reproducible.
 
-pub use crate::document::hostile_json;
+mod hostile;
+
+pub use hostile::hostile_json;
 
 /// Returns the next number of a random series: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 pub fn next_random(state: &mut u64) -> u64 {

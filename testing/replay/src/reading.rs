@@ -59,12 +59,9 @@ fn find(state: &State, read: &Read) -> (Data, u64) {
         }
         Read::MapSlice { address, range } => {
             let (elements, version) = elements(state, address);
-            let entries: Vec<(Value, Value)> = elements
-                .into_iter()
-                .filter_map(|(key, cell)| Some((key.clone(), value(cell)?)))
-                .collect();
-            let entries = entries.iter().map(|(key, value)| (key, value));
-            (Data::Entries(range.slice(entries)), version)
+            let entry = |(key, cell): (&Value, &Cell)| Some((key.clone(), value(cell)?));
+            let all: Vec<_> = elements.into_iter().filter_map(entry).collect();
+            (Data::Entries(range.slice(all.iter().map(|(key, value)| (key, value)))), version)
         }
         Read::LogSize(address) => {
             let (lines, version) = lines(state, address);

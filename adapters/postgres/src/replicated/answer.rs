@@ -91,11 +91,7 @@ impl<'p, 'r> Rows<'p, 'r> {
                 (self.whole(address, shared)?, version(3))
             }
             Read::MapSlice { address, range } => {
-                let Data::Entries(entries) = self.whole(address, shared)? else {
-                    return Err("a map has entries".into());
-                };
-                let entries = entries.iter().map(|(key, value)| (key, value));
-                (Data::Entries(range.slice(entries)), version(3))
+                (sliced(range, self.whole(address, shared)?), version(3))
             }
             Read::LogLast(address, _) | Read::LogSlice { address, .. } => {
                 let field = self.field(address)?;
@@ -161,5 +157,15 @@ impl<'p, 'r> Rows<'p, 'r> {
         let mut entries = entries?;
         entries.sort();
         Ok(Data::Entries(entries))
+    }
+}
+
+/// Returns the entries of a range, out of all entries of a map.
+fn sliced(range: &mingle_store::KeyRange, all: Data) -> Data {
+    match all {
+        Data::Entries(entries) => {
+            Data::Entries(range.slice(entries.iter().map(|(key, value)| (key, value))))
+        }
+        other => other,
     }
 }

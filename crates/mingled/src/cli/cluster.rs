@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::founded::{known_cluster, new_cluster, new_key};
@@ -31,6 +31,29 @@ struct Started {
     page: String,
     /// The address for programs, if they are served.
     programs: Option<String>,
+}
+
+impl Started {
+    /// Reads the lines; none if the data center has ended before it served.
+    fn read(out: Option<ChildStdout>, has_programs: bool) -> std::io::Result<Option<Self>> {
+        let (mut line, mut page, mut programs) = (String::new(), String::new(), String::new());
+        if let Some(out) = out {
+            let mut out = BufReader::new(out);
+            out.read_line(&mut line)?;
+            out.read_line(&mut page)?;
+            if has_programs {
+                out.read_line(&mut programs)?;
+            }
+        }
+        let address = line.strip_prefix("listening on ").and_then(|line| line.split(',').next());
+        let programs = programs.trim_end().strip_prefix("programs of Mingle at ");
+        let started = address.filter(|_| !has_programs || programs.is_some()).map(|address| Self {
+            address: address.to_owned(),
+            page: page.trim_end().to_owned(),
+            programs: programs.map(str::to_owned),
+        });
+        Ok(started)
+    }
 }
 
 /// Runs the data centers until a signal comes, or one of them ends.
@@ -118,26 +141,9 @@ impl Children {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(fault)?;
         self.0.push((dc, child));
         let Some((_, child)) = self.0.last_mut() else { return Err("no child".into()) };
-        let (mut line, mut page, mut programs) = (String::new(), String::new(), String::new());
-        if let Some(out) = child.stdout.take() {
-            let mut out = BufReader::new(out);
-            out.read_line(&mut line).map_err(fault)?;
-            out.read_line(&mut page).map_err(fault)?;
-            if of.engine_port.is_some() {
-                out.read_line(&mut programs).map_err(fault)?;
-            }
-        }
-        let address = line.strip_prefix("listening on ").and_then(|line| line.split(',').next());
+        let out = child.stdout.take();
         let ended = || format!("data center d{dc} ended at its start; its error is above");
-        let programs = programs.trim_end().strip_prefix("programs of Mingle at ");
-        if of.engine_port.is_some() && programs.is_none() {
-            return Err(ended());
-        }
-        Ok(Started {
-            address: address.map(str::to_owned).ok_or_else(ended)?,
-            page: page.trim_end().to_owned(),
-            programs: programs.map(str::to_owned),
-        })
+        Started::read(out, of.engine_port.is_some()).map_err(fault)?.ok_or_else(ended)
     }
 
     fn check(&mut self) -> Result<(), String> {

@@ -8,13 +8,9 @@
 //! repeated ones; numbers in plain decimal notation, without an exponent, without zeros at either end and without a
 //! sign for zero; texts with as few escapes as JSON allows.
 
-mod hostile;
 mod number;
 mod parse;
 mod tree;
-
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +21,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
 use crate::limits::{JSON_DEPTH_MAX, STRING_BYTES_MAX};
-pub use hostile::hostile_json;
 pub(crate) use number::to_serde as number_to_serde;
 pub use parse::TreeError;
 pub use tree::Tree;

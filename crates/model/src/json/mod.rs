@@ -186,6 +186,9 @@ pub fn from_text(schema: &Schema, text: &[u8], value_type: &Type) -> Result<Valu
 }
 
 #[cfg(test)]
+mod documents;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::date::Date;

@@ -8,7 +8,7 @@
 use mingle_lang::code::ReadSpec;
 use mingle_lang::hir::CollectionRead;
 use mingle_model::{Ref, Value};
-use mingle_store::{Address, Data, KeyRange, Read};
+use mingle_store::{Address, KeyRange, Read};
 
 use super::Machine;
 use super::read::list;
@@ -52,13 +52,13 @@ impl Machine<'_> {
 
     /// Returns the keys and the values of a slice; none if the store's answer is missing.
     pub(super) fn sliced(
-        &self,
+        &mut self,
         read: &ReadSpec,
         collection: CollectionRead,
         (object, field): (&Ref, u16),
-        base: Option<&Data>,
     ) -> Result<Option<Vec<Value>>, Error> {
-        let Some((keys, values)) = self.contents(object, field, true, base) else {
+        let base = self.base(read, object);
+        let Some((keys, values)) = self.contents(object, field, true, base.as_ref()) else {
             return Ok(None);
         };
         let values = values.unwrap_or_default();

@@ -171,11 +171,8 @@ impl<'a> Machine<'a> {
         let object = self.object(read);
         let values = match &read.kind {
             ReadKind::Exists(_) | ReadKind::ExistsForNew(_) => {
-                let own = self
-                    .write_buffer
-                    .exists(&object)
-                    .filter(|_| self.mutation != Mutation::OverlayIgnored);
-                match own {
+                let is_seen = self.mutation != Mutation::OverlayIgnored;
+                match self.write_buffer.exists(&object).filter(|_| is_seen) {
                     Some(exists) => Some(vec![Value::Bool(exists)]),
                     None => match self.fetched.get(&Read::Exists(object)) {
                         Some(Data::Bool(exists)) => Some(vec![Value::Bool(*exists)]),
@@ -206,9 +203,8 @@ impl<'a> Machine<'a> {
                     std::iter::once(list(first)).chain(second.map(list)).collect()
                 })
             }
-            ReadKind::Collection(_, field, collection) if collection.is_map_slice() => {
-                let base = self.base(read, &object);
-                self.sliced(read, *collection, (&object, *field), base.as_ref())?
+            ReadKind::Collection(_, field, of) if of.is_map_slice() => {
+                self.sliced(read, *of, (&object, *field))?
             }
             ReadKind::Collection(_, field, collection) => {
                 let args: Vec<Value> = read.args.iter().map(|arg| self.value(arg)).collect();
@@ -267,7 +263,7 @@ impl<'a> Machine<'a> {
 
     /// Returns the store's answer to the last request of a read, if it is there. A look through it,
     /// and through the transaction's own writes, takes steps of the slice.
-    fn base(&mut self, read: &ReadSpec, object: &Ref) -> Option<Data> {
+    pub(super) fn base(&mut self, read: &ReadSpec, object: &Ref) -> Option<Data> {
         self.take_own(read, object);
         let mut requests = Vec::with_capacity(1);
         self.requests(read, &mut requests);

@@ -1,4 +1,6 @@
-use super::*;
+use serde_json::Value as Json;
+
+use crate::document::Document;
 use crate::json;
 use crate::random::{Random, hostile_json};
 use crate::{Schema, Type, Value};

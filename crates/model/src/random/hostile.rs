@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::random::Random;
+use super::Random;
 
 const TEXTS: [&str; 16] = [
     "",
