@@ -209,7 +209,7 @@ fn fitting(found: &Described) -> Result<Type, String> {
     let schema = Schema::default();
     // A register that may be null is asked for like one that may not.
     let fits = |candidate: &Type| Column::of_register(&schema, found, candidate, "it").is_ok();
-    let mut all = vec![
+    let scalars = [
         Type::Bool,
         Type::Int,
         Type::Float,
@@ -220,19 +220,9 @@ fn fitting(found: &Described) -> Result<Type, String> {
         Type::Decimal,
         Type::Json,
     ];
+    let mut all = scalars.to_vec();
     if found.base.ends_with("[]") {
-        let items = [
-            Type::Bool,
-            Type::Int,
-            Type::Float,
-            Type::String,
-            Type::Bytes,
-            Type::Time,
-            Type::Date,
-            Type::Decimal,
-            Type::Json,
-        ];
-        all.extend(items.map(|items| Type::List(items.into())));
+        all.extend(scalars.map(|items| Type::List(items.into())));
     }
     all.into_iter().find(fits).ok_or_else(|| reason(&found.base).into())
 }

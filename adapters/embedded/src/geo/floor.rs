@@ -29,7 +29,7 @@ impl Shared {
             for floor in floors {
                 let here = inner.here();
                 let all = (0..self.config.datacenters.len() as u8).map(DcId);
-                // Others that are processes of their own are told by those who use them.
+                // The programs that use the store tell data centers that are processes of their own.
                 for dc in all.filter(|dc| here.is_none_or(|here| here == *dc)) {
                     for partition in 0..self.config.partitions {
                         let to = Address::Replica(dc, PartitionId(partition));

@@ -5,11 +5,11 @@
 //!
 //! Where the other data centers are processes of their own, each answers for itself: the commit has arrived here, or
 //! it has not, and none of this id will take effect here from now on. The latter is noted in an item that this data
-//! center alone writes ([`name::bar`]), beside the item of the outcome, so that the two never merge. A caller asks all
-//! of them. One that says *committed* is right, whatever the others say; if all others have barred the commit, it
-//! has not taken effect and never will. So no data center need wait for another one, and an answer that a caller does
-//! not get leaves a bar that is true by itself. A data center that was given up is not asked: the others have the data
-//! that is kept of it, with the outcomes.
+//! center alone writes ([`name::bar`]), beside the item of the outcome, so that the two never merge. The program asks
+//! all data centers. A data center that says *committed* is right, also where others have barred the commit. If all
+//! have barred it, it has not taken effect and never will. So no data center need wait for another one, and an answer
+//! that the program does not get leaves a bar that is true by itself. A data center that was given up is not asked: the
+//! others have the data that is kept of it, with the outcomes.
 
 use mingle_geo::{DcId, Op, Outcome as Ended, Update};
 use mingle_model::{TransactionId, Value};

@@ -30,6 +30,22 @@ fn at(id: i64, field: u16) -> Address {
     Address { object: Ref::new("Item", Value::Int(id)), field }
 }
 
+/// Makes a table, and opens it as `Item` of a program.
+async fn made(
+    url: &str,
+    table: String,
+    sql: &str,
+    program: StoreSchema,
+) -> (std::sync::Arc<mingle_store_postgres::Postgres>, String) {
+    client(url).await.batch_execute(sql).await.expect("the table is made");
+    let mapping =
+        ObjectMapping { table: table.clone(), key: vec!["id".into()], ..ObjectMapping::default() };
+    let mut config = PostgresConfig::at(url.to_owned());
+    config.schema = Some(unique("own"));
+    config.objects = BTreeMap::from([("Item".into(), mapping)]);
+    (open(config, program).await, table)
+}
+
 async fn store(url: &str, rows: &str) -> (std::sync::Arc<mingle_store_postgres::Postgres>, String) {
     let table = unique("arrays");
     let columns = COLUMNS.replace("MOOD", &format!("{table}_mood"));
@@ -37,13 +53,7 @@ async fn store(url: &str, rows: &str) -> (std::sync::Arc<mingle_store_postgres::
         "CREATE TYPE {table}_mood AS ENUM ('sad', 'very happy'); CREATE TABLE {table} (id bigint PRIMARY KEY, {columns}); \
          INSERT INTO {table} {rows}"
     );
-    client(url).await.batch_execute(&sql).await.expect("the table is made");
-    let mapping =
-        ObjectMapping { table: table.clone(), key: vec!["id".into()], ..ObjectMapping::default() };
-    let mut config = PostgresConfig::at(url.to_owned());
-    config.schema = Some(unique("own"));
-    config.objects = BTreeMap::from([("Item".into(), mapping)]);
-    (open(config, program()).await, table)
+    made(url, table, &sql, program()).await
 }
 
 #[tokio::test]
@@ -133,13 +143,7 @@ async fn store_of_more(url: &str) -> (std::sync::Arc<mingle_store_postgres::Post
          CREATE DOMAIN {table}_days AS date[]; CREATE DOMAIN {table}_list AS {table}_days; \
          CREATE TABLE {table} (id bigint PRIMARY KEY, {columns}); INSERT INTO {table} (id) VALUES (1)"
     );
-    client(url).await.batch_execute(&sql).await.expect("the table is made");
-    let mapping =
-        ObjectMapping { table: table.clone(), key: vec!["id".into()], ..ObjectMapping::default() };
-    let mut config = PostgresConfig::at(url.to_owned());
-    config.schema = Some(unique("own"));
-    config.objects = BTreeMap::from([("Item".into(), mapping)]);
-    (open(config, more()).await, table)
+    made(url, table, &sql, more()).await
 }
 
 #[tokio::test]

@@ -1,9 +1,7 @@
 //! Programs with stores in three data centers, each a process, which are killed and come back.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,49 +10,17 @@ use mingle::{Binding, Database, Error, Session};
 use serde_json::{Value as Json, json};
 
 use super::block_on;
-use super::programs::TEXT;
+use super::programs::{Center, RUNTIME, TEXT};
 
 const FULL: i64 = 100_000;
 
 /// The time after which a condition that must come is missed.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A data center, which is killed with the test, if it has not ended.
-struct Center {
-    child: Child,
-    /// The address for programs.
-    address: String,
-}
-
-impl Center {
-    fn start(folder: &Path, dc: usize, peers: &[String], engine: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_mingled"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--engine", engine, "--cluster", "5eed"])
-            .args(["--dc", &dc.to_string(), "--peers", &peers.join(","), "--dir"])
-            .arg(folder.join(format!("d{dc}")))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let out = child.stdout.take().expect("the output is piped");
-        let mut lines = BufReader::new(out).lines().map_while(Result::ok);
-        let found =
-            lines.find_map(|line| Some(line.strip_prefix("programs of Mingle at ")?.to_owned()));
-        Self { child, address: found.expect("it tells the address") }
-    }
-
-    fn kill(mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it runs");
-    }
-}
-
-impl Drop for Center {
-    fn drop(&mut self) {
-        // By its id. It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start(folder: &Path, dc: usize, peers: &[String], engine: &str) -> Center {
+    let folder = folder.join(format!("d{dc}"));
+    let (dc, peers) = (dc.to_string(), peers.join(","));
+    Center::run(&folder, engine, &["serve", "--cluster", "5eed", "--dc", &dc, "--peers", &peers])
 }
 
 fn binding(centers: &[Option<Center>]) -> Binding {
@@ -64,8 +30,7 @@ fn binding(centers: &[Option<Center>]) -> Binding {
     let servers = servers.join(", ");
     let store =
         |name| format!("[stores.{name}]\nengine = \"mingled\"\nservers = {{ {servers} }}\n");
-    let runtime = "[runtime]\nhelp_after = \"100ms\"\nlease = \"4s\"\nsweep_every = \"200ms\"\n";
-    let text = [runtime.to_owned(), store("vault"), store("wall")].concat();
+    let text = [RUNTIME.to_owned(), store("vault"), store("wall")].concat();
     Binding::parse(&text).expect("the binding is one")
 }
 
@@ -132,7 +97,7 @@ fn kills_of_data_centers_lose_and_double_nothing() {
     let address = |listener: &TcpListener| listener.local_addr().expect("it is bound").to_string();
     let peers: Vec<String> = reserved.iter().map(address).collect();
     drop(reserved);
-    let start = |dc, engine: &str| Center::start(folder.path(), dc, &peers, engine);
+    let start = |dc, engine: &str| start(folder.path(), dc, &peers, engine);
     let mut centers: Vec<Option<Center>> =
         (0..3).map(|dc| Some(start(dc, "127.0.0.1:0"))).collect();
     let binding = binding(&centers);

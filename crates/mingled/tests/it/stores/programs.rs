@@ -30,14 +30,21 @@ pub const TEXT: &str = "store vault: linearizable; store wall: causal;
     transaction sum(name: string) -> int { return Note[name].sum.value(); }";
 
 /// A data center, which is killed with the test, if it has not ended.
-struct Center {
+pub struct Center {
     child: Child,
-    address: String,
+    /// The address for programs.
+    pub address: String,
 }
 
 impl Center {
     fn start(folder: &Path, engine: &str) -> Self {
+        Self::run(folder, engine, &[])
+    }
+
+    /// Starts one with more arguments, which come first.
+    pub fn run(folder: &Path, engine: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_mingled"))
+            .args(more)
             .args(["--listen", "127.0.0.1:0", "--engine", engine, "--dir"])
             .arg(folder)
             .stdin(Stdio::null())
@@ -51,7 +58,7 @@ impl Center {
         Self { child, address: found.expect("it tells the address") }
     }
 
-    fn kill(mut self) {
+    pub fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it runs");
     }
@@ -65,10 +72,13 @@ impl Drop for Center {
     }
 }
 
+/// Settings with which the leftovers of a killed process are taken over soon.
+pub const RUNTIME: &str =
+    "[runtime]\nhelp_after = \"100ms\"\nlease = \"4s\"\nsweep_every = \"200ms\"\n";
+
 fn binding(address: &str) -> String {
     let store = |name| format!("[stores.{name}]\nengine = \"mingled\"\naddress = \"{address}\"\n");
-    let runtime = "[runtime]\nhelp_after = \"100ms\"\nlease = \"4s\"\nsweep_every = \"200ms\"\n";
-    [runtime.to_owned(), store("vault"), store("wall")].concat()
+    [RUNTIME.to_owned(), store("vault"), store("wall")].concat()
 }
 
 async fn open(text: &str, address: &str) -> Result<Database, String> {
