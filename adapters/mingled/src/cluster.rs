@@ -224,6 +224,7 @@ impl Cluster {
             }
             return Err(failed.unwrap_or_else(|| self.mixed_up(number, 0)));
         }
+        let departed = self.departed();
         let answers = self.ask_all(number, &request).await;
         let said = |outcome| {
             answers
@@ -236,8 +237,11 @@ impl Cluster {
         let is_barred = |answer: &Result<Given, StoreError>| {
             matches!(answer, Ok(Given::Outcome(Outcome::NotCommitted)))
         };
-        if answers.iter().all(|(_, answer)| is_barred(answer)) {
-            return Ok(Outcome::NotCommitted);
+        if !answers.is_empty() && answers.iter().all(|(_, answer)| is_barred(answer)) {
+            // A data center that was left out may have been admitted meanwhile, without their bars.
+            let is_as_before = departed.is_empty()
+                || self.everywhere(number).await.is_ok() && self.departed() == departed;
+            return Ok(if is_as_before { Outcome::NotCommitted } else { Outcome::Unknown });
         }
         if answers.iter().any(|(_, answer)| answer.is_ok()) {
             // One that does not answer may have been given up: the next question leaves it out.

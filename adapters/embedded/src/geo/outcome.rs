@@ -8,10 +8,13 @@
 //! center alone writes ([`name::bar`]), beside the item of the outcome, so that the two never merge. The program asks
 //! all data centers. A data center that says *committed* is right, also where others have barred the commit. If all
 //! have barred it, it has not taken effect and never will. So no data center need wait for another one, and an answer
-//! that the program does not get leaves a bar that is true by itself. A data center that was given up is not asked: the
-//! others have the data that is kept of it, with the outcomes.
+//! that the program does not get leaves a bar that is true by itself.
+//!
+//! A data center that was given up is not asked: the others have the data that is kept of it, with the outcomes. If it
+//! is admitted again, it begins with a copy of their data, so it sees their bars. Therefore a bar of any data center
+//! refuses a commit, and the program makes sure that the others still left it out after their answers.
 
-use mingle_geo::{DcId, Op, Outcome as Ended, Update};
+use mingle_geo::{DcId, Key, Op, Outcome as Ended, Update};
 use mingle_model::{TransactionId, Value};
 use mingle_store::{Committed, Outcome, StoreError};
 
@@ -37,10 +40,15 @@ impl Shared {
     pub fn fetch_outcome(&self, id: Option<TransactionId>, fetch: &mut Fetch) {
         if let Some(id) = id.filter(|_| self.has_notes()) {
             fetch.add(name::outcome(id));
-            if let Some(dc) = self.here() {
-                fetch.add(name::bar(id, dc));
-            }
+            self.bars(id).for_each(|bar| fetch.add(bar));
         }
+    }
+
+    /// Returns the items that say that no commit of an id takes effect at a data center, where the others are processes
+    /// of their own.
+    fn bars(&self, id: TransactionId) -> impl Iterator<Item = Key> {
+        let count = self.here().map_or(0, |_| self.config.datacenters.len() as u8);
+        (0..count).map(move |dc| name::bar(id, DcId(dc)))
     }
 
     /// Refuses a commit if a helper was told that it did not take effect.
@@ -50,13 +58,10 @@ impl Shared {
         found: &Found,
     ) -> Result<(), StoreError> {
         let Some(id) = id.filter(|_| self.has_notes()) else { return Ok(()) };
-        let is_barred_here = || {
-            let bar = self.here().map(|dc| name::bar(id, dc));
-            bar.is_some_and(|bar| answer::outcome(found.get(&bar)).is_some())
-        };
+        let is_barred = || self.bars(id).any(|bar| answer::outcome(found.get(&bar)).is_some());
         match answer::outcome(found.get(&name::outcome(id))) {
             Some(false) => Err(self.core.barred(id)),
-            None if is_barred_here() => Err(self.core.barred(id)),
+            None if is_barred() => Err(self.core.barred(id)),
             _ => Ok(()),
         }
     }

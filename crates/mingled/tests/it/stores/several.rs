@@ -57,13 +57,20 @@ impl Places {
     async fn start(folders: TempDir, links: BTreeMap<(u8, u8), Proxy>, is_founding: bool) -> Self {
         let mut places = Self { folders, links, running: BTreeMap::new() };
         for dc in 0..COUNT_OF_CENTERS {
-            places.start_one(dc, is_founding).await;
+            places.start_one(dc, is_founding, 0, None).await;
         }
         places.connected().await;
         places
     }
 
-    async fn start_one(&mut self, dc: u8, is_founding: bool) {
+    /// Starts a data center, with a listener for programs at an address if one is given.
+    async fn start_one(
+        &mut self,
+        dc: u8,
+        is_founding: bool,
+        incarnation: u32,
+        at: Option<SocketAddr>,
+    ) {
         let listener = || TcpListener::bind("127.0.0.1:0").expect("a free port");
         let others = listener();
         let own = others.local_addr().expect("it is bound");
@@ -77,16 +84,18 @@ impl Places {
             }
         }
         let peers = (0..dc).map(|lower| (DcId(lower), self.links[&(lower, dc)].address()));
-        let path = self.folders.path().join(format!("d{dc}"));
+        let path = self.folders.path().join(format!("d{dc}.{incarnation}"));
         let settings = Settings {
             is_founding,
+            incarnation,
             partition_count: 2,
             peers: peers.collect(),
             ..Settings::new(path, 1, DcId(dc), COUNT_OF_CENTERS)
         };
         let process = Process::start(settings.clone(), others).expect("it starts");
         let stores = Stores::start(&settings, &process).expect("a thread");
-        let listener = ProgramListener::start(stores, listener()).expect("a thread");
+        let programs = at.map_or_else(listener, |at| TcpListener::bind(at).expect("it is free"));
+        let listener = ProgramListener::start(stores, programs).expect("a thread");
         self.running.insert(dc, Running { process, listener });
     }
 
@@ -385,6 +394,7 @@ fn a_data_center_that_was_given_up_is_not_asked() {
         places.separate().await;
         // Lost with its data center: the others never hear of it.
         let lost = write(&*store, &Session::at("d2"), seven()).await;
+        let address = places.address(2);
         places.running.remove(&2).expect("it runs").stop();
         places.join().await;
         places.running[&0].process.fence(DcId(2), false).expect("the others agree");
@@ -403,6 +413,23 @@ fn a_data_center_that_was_given_up_is_not_asked() {
         assert!(reason.contains("d2 was given up"), "{reason}");
         let left = Session { after: store.kept(&lost), ..Session::at("d0") };
         number(&*store, &left).await.expect("the rest is there");
+
+        // It comes back as another incarnation, which has copied the notes of the others.
+        let incarnation = places.running[&0].process.admit(DcId(2)).expect("the others agree");
+        places.start_one(2, true, incarnation, Some(address)).await;
+        places.connected().await;
+        let begin = Instant::now();
+        while number(&*store, &Session::at("d2")).await.is_err()
+            || store.everywhere().await.is_err()
+        {
+            assert!(begin.elapsed() < PATIENCE, "d2 does not serve");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert!(store.departed().is_empty(), "{:?}", store.departed());
+        assert_eq!(store.outcome(id(1)).await, Ok(Outcome::Committed));
+        let refused = commit_as(&*store, "d2", 2).await;
+        assert!(matches!(&refused, Err(StoreError::Refused { .. })), "{refused:?}");
+        commit_as(&*store, "d2", 4).await.expect("it commits");
         places.stop();
     });
 }
