@@ -1,6 +1,6 @@
 use serde_json::Value as Json;
 
-use crate::document::Document;
+use crate::document::{Document, Tree};
 use crate::json;
 use crate::random::{Random, hostile_json};
 use crate::{Schema, Type, Value};
