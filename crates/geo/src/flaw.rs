@@ -138,6 +138,8 @@ pub enum Flaw {
     RemovalUnmeasured,
     /// A removal of elements of a list takes the first elements with their values.
     PulledByValue,
+    /// The partitions of a data center do not tell each other what is uniform.
+    UniformUntold,
 }
 
 /// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
@@ -196,7 +198,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 63] = [
+    pub const ALL: [Self; 64] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -260,6 +262,7 @@ impl Flaw {
         Self::SettledAboveHorizon,
         Self::RemovalUnmeasured,
         Self::PulledByValue,
+        Self::UniformUntold,
     ];
 
     /// Returns its name on a command line, for example `known-past-prepared`.

@@ -81,7 +81,9 @@
 //! 10. **Uniform at d1** (`replica/uniform.rs`, [`vector::uniform_of`]). Siblings exchange their
 //!     `stableVec`. d1 and one other data center, for example d0, have reached 120: these are
 //!     `f + 1`, so `uniformVec[d0]` at d1 is 120. From now on d1 hands it out, and a new
-//!     transaction there reads both writes or, on an older snapshot, neither.
+//!     transaction there reads both writes or, on an older snapshot, neither. The partitions of d1 also
+//!     tell each other their `uniformVec` ([`message::UniformVecLocal`]): if d0 is cut off when only
+//!     one of them has heard of it, the other serves what the first has shown, too.
 //!
 //! Later, when no running snapshot is below the commit vector, `replica/fold.rs` folds the operations
 //! into the items' bases, and `committed.rs` drops the transaction once every data center has it.

@@ -24,7 +24,7 @@ use crate::tx::{Outcome, Transaction};
 use crate::types::{State, Update};
 use crate::vector::Vector;
 
-use form::{AddressForm, HandoutForm, KnownVecLocalForm, SiblingVecsForm};
+use form::{AddressForm, HandoutForm, KnownVecLocalForm, SiblingVecsForm, UniformVecLocalForm};
 pub use members::{Admit, Fence, MembersReply};
 pub use past::{Attach, AttachReply, Attached, Barrier, BarrierReply, Missing};
 pub use transfer::{Behind, TransferEnd, TransferPart, TransferPull};
@@ -113,6 +113,8 @@ pub enum Message {
     Members(Members),
     /// Admit the next incarnation of a data center.
     Admit(Admit),
+    /// What a partition knows to be uniform.
+    UniformVecLocal(UniformVecLocal),
 }
 
 impl Message {
@@ -123,6 +125,7 @@ impl Message {
             Self::StatusReply(reply) => Some(Address::Replica(dc, reply.partition)),
             Self::KnownVecLocal(known) => Some(Address::Replica(dc, known.partition)),
             Self::SiblingVecs(vecs) => Some(Address::Replica(vecs.dc, partition)),
+            Self::UniformVecLocal(told) => Some(Address::Replica(dc, told.partition)),
             Self::Replicate(replicate) => Some(Address::Replica(replicate.sender, partition)),
             Self::Ask(ask) => Some(Address::Replica(ask.dc, partition)),
             Self::Behind(behind) => Some(Address::Replica(behind.dc, partition)),
@@ -139,6 +142,7 @@ impl Message {
         match self {
             Self::KnownVecLocal(known) => Some(known.epoch),
             Self::SiblingVecs(vecs) => Some(vecs.epoch),
+            Self::UniformVecLocal(told) => Some(told.epoch),
             Self::Replicate(replicate) => Some(replicate.epoch),
             Self::Ask(ask) => Some(ask.epoch),
             Self::Behind(behind) => Some(behind.epoch),
@@ -395,6 +399,20 @@ pub struct KnownVecLocal {
     pub snapshot_floor: Vector,
     /// Its clock. Idle partitions follow it.
     pub clock: Timestamp,
+}
+
+/// Replica to the replicas of the other partitions in its data center: what it knows to be uniform.
+/// That holds for the whole data center, and each partition learns it from its own siblings: one that
+/// hears less of them would let sessions wait for what another partition has shown them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "UniformVecLocalForm", try_from = "UniformVecLocalForm")]
+pub struct UniformVecLocal {
+    /// The epoch of its vectors, see [`members`](crate::members).
+    pub epoch: u32,
+    /// The sending partition.
+    pub partition: PartitionId,
+    /// The transactions that at least `f + 1` data centers have, this one among them.
+    pub uniform_vec: Vector,
 }
 
 /// Replica to its siblings: the transactions that it has and that its data center has, on disk.

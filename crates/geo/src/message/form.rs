@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Address, Handout, KnownVecLocal, SiblingVecs};
+use super::{Address, Handout, KnownVecLocal, SiblingVecs, UniformVecLocal};
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::vector::Vector;
 
@@ -118,5 +118,10 @@ covered! {
         dc: DcId,
         known_vec: Vector,
         stable_vec: Vector,
+    }
+    UniformVecLocalForm of UniformVecLocal {
+        epoch: u32,
+        partition: PartitionId,
+        uniform_vec: Vector,
     }
 }

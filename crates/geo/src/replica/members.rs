@@ -236,6 +236,7 @@ impl Replica {
             &mut self.known_vec,
             &mut self.stable_vec,
             &mut self.uniform_vec,
+            &mut self.uniform_told,
             &mut vectors.known_vec,
             &mut vectors.stable_vec,
             &mut vectors.uniform_vec,

@@ -137,6 +137,10 @@ pub struct Replica {
     known_vec: Vector,
     stable_vec: Vector,
     uniform_vec: Vector,
+    /// What the other partitions of this data center know to be uniform.
+    uniform_told: Vector,
+    /// The number of announcements until the next one that tells what is uniform.
+    until_told: u8,
     /// By partition: the announcements of the replicas of this data center.
     local_matrix: Vec<LocalRow>,
     /// By data center: its `stableVec`.
@@ -219,6 +223,8 @@ impl Replica {
             known_vec: Vector::ZERO,
             stable_vec: Vector::ZERO,
             uniform_vec: Vector::ZERO,
+            uniform_told: Vector::ZERO,
+            until_told: 0,
             local_matrix: vec![LocalRow::default(); usize::from(config.partition_count)],
             stable_matrix: vec![Vector::ZERO; dcs],
             global_matrix: vec![Vector::ZERO; dcs],
@@ -283,6 +289,7 @@ impl Replica {
             Message::StatusReply(reply) => self.on_status_reply(now, reply),
             Message::KnownVecLocal(known) => self.on_known_vec_local(now, known),
             Message::SiblingVecs(vecs) => self.on_sibling_vecs(now, vecs),
+            Message::UniformVecLocal(told) => self.on_uniform_vec_local(now, &told),
             Message::Replicate(replicate) => self.on_replicate(now, replicate),
             Message::Ask(ask) => self.on_ask(now, ask),
             Message::Behind(behind) => self.on_behind(now, behind),

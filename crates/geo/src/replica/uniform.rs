@@ -2,10 +2,13 @@
 
 use super::Replica;
 use crate::flaw::Flaw;
-use crate::message::{Address, KnownVecLocal, Message, SiblingVecs};
+use crate::message::{Address, KnownVecLocal, Message, SiblingVecs, UniformVecLocal};
 use crate::record::{Alarm, Record, Vectors};
 use crate::timestamp::{Now, PartitionId, Timestamp};
 use crate::vector::{Vector, uniform_of};
+
+/// Every so many announcements, the other partitions are told what is uniform.
+const UNIFORM_EVERY: u8 = 4;
 
 /// The silence, in microseconds, after which [`Flaw::SilentSkipped`] skips a partition.
 const SILENT_US: u64 = 200_000;
@@ -33,6 +36,7 @@ impl Replica {
             let message = KnownVecLocal { epoch, partition: own, known_vec, snapshot_floor, clock };
             self.announce(self.peer(partition), Message::KnownVecLocal(message));
         }
+        self.tell_uniform();
         for dc in self.others_in() {
             // With f = 0 the other data centers' state makes no difference.
             let is_asked = self.config.f > 0;
@@ -41,6 +45,35 @@ impl Replica {
             let message = SiblingVecs { epoch, dc: dc_own, known_vec, stable_vec };
             self.announce(self.sibling(dc), Message::SiblingVecs(message));
         }
+    }
+
+    /// Tells the other partitions what is uniform. Sessions have seen it: while another data center
+    /// is cut off, a partition that heard less of it would not serve them any more (against 1:2-3,
+    /// where the sessions themselves tell it).
+    fn tell_uniform(&mut self) {
+        if let Some(left) = self.until_told.checked_sub(1) {
+            self.until_told = left;
+            return;
+        }
+        self.until_told = UNIFORM_EVERY - 1;
+        if self.makes(Flaw::UniformUntold) {
+            return;
+        }
+        let (epoch, own, uniform_vec) =
+            (self.members.epoch(), self.config.partition, self.uniform_vec);
+        for partition in self.config.partitions().filter(|partition| *partition != own) {
+            let message = UniformVecLocal { epoch, partition: own, uniform_vec };
+            self.announce(self.peer(partition), Message::UniformVecLocal(message));
+        }
+    }
+
+    /// Takes over what another partition of this data center knows to be uniform.
+    pub(super) fn on_uniform_vec_local(&mut self, now: Now, told: &UniformVecLocal) {
+        if told.partition.0 >= self.config.partition_count {
+            return self.alarm(Alarm::Malformed("a uniform vector of no known partition"));
+        }
+        self.uniform_told.join(&told.uniform_vec);
+        self.recompute_uniform(now);
     }
 
     fn announce(&mut self, to: Address, message: Message) {
@@ -120,6 +153,10 @@ impl Replica {
         let f = usize::from(self.config.f.saturating_sub(mistaken));
         let uniform = uniform_of(&self.stable_matrix, own, f);
         self.uniform_vec.join(&uniform);
+        // All that is uniform is stable in this data center; this replica may have yet to hear that.
+        let mut told = self.uniform_told;
+        told.meet(&self.stable_vec);
+        self.uniform_vec.join(&told);
         self.wake_attaching(now);
     }
 

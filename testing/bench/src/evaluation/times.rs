@@ -81,7 +81,7 @@ impl Kind {
                 Message::Prepare(_) => Self::Prepare,
                 Message::Commit(_) => Self::Commit,
                 Message::Barrier(_) => Self::Barrier,
-                Message::KnownVecLocal(_) => Self::KnownVec,
+                Message::KnownVecLocal(_) | Message::UniformVecLocal(_) => Self::KnownVec,
                 Message::SiblingVecs(_) => Self::SiblingVecs,
                 Message::Replicate(_) => Self::Replicate,
                 Message::Serve(_) => Self::Serve,

@@ -8,7 +8,7 @@ use super::setup::Setup;
 use super::world::World;
 
 /// The longest time that any step may take without a fault to blame, in microseconds.
-const PROGRESS_US: u64 = 5_000_000;
+pub(super) const PROGRESS_US: u64 = 5_000_000;
 
 /// The longest time that a strong transaction may take without a fault to blame, in microseconds.
 const STRONG_US: u64 = 10_000_000;

@@ -11,6 +11,7 @@
 //! - `client`, `calls`, `events`: clients, their calls, and the results;
 //! - `strike`, `live`: the effects of faults, and the delays that may be blamed on them;
 //! - `fence`, `rejoin`: data centers that are given up and readmitted;
+//! - `told`: what the partitions of a data center tell each other;
 //! - `apart`, `ways`: long cuts, and cuts of one direction between two replicas, in some seeds;
 //! - `record`, `columns`, `items`, `lives`, `reach`: the recorded history and the coverage of the run;
 //! - `finish`: a run from its start to its end; [`baseline`]: the other systems of UniStore's evaluation.
@@ -39,6 +40,7 @@ pub mod script;
 pub mod setup;
 mod strike;
 pub mod strong;
+mod told;
 mod ways;
 mod world;
 

@@ -370,6 +370,7 @@ impl World<'_> {
         }
         self.see_rejoined();
         self.check_progress();
+        self.check_told();
     }
 
     /// Records the begin of a fault, which may be blamed until `until_us`.

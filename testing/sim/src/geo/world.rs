@@ -25,6 +25,7 @@ use super::record::Recorder;
 use super::rejoin::Rejoin;
 use super::script::HELPED;
 use super::setup::{Setup, within};
+use super::told::Told;
 use crate::workload::promises::Broken;
 
 /// An event of the simulation.
@@ -110,6 +111,8 @@ pub(super) struct World<'a> {
     /// The highest helped transaction with an executed operation.
     pub helped_most: u64,
     pub blame: Blame,
+    /// By data center.
+    pub told: Vec<Told>,
     /// The counters of replicas that are gone.
     pub met: Met,
     /// The recorded faults of each fault in the schedule.
@@ -157,6 +160,7 @@ impl<'a> World<'a> {
             struck: 0,
             helped_most: 0,
             blame: Blame::new(setup),
+            told: vec![None; usize::from(dcs)],
             met: Met::default(),
             noted: BTreeMap::new(),
             stepped_most_us: 0,
@@ -462,7 +466,7 @@ impl<'a> World<'a> {
 /// True if a message carries more than progress vectors.
 fn is_telling(message: &Message) -> bool {
     match message {
-        Message::KnownVecLocal(_) | Message::SiblingVecs(_) => false,
+        Message::KnownVecLocal(_) | Message::UniformVecLocal(_) | Message::SiblingVecs(_) => false,
         Message::Replicate(replicate) => !replicate.transactions.is_empty(),
         _ => true,
     }

@@ -29,4 +29,5 @@ mod stale_prepared;
 mod strong;
 mod third_data_center;
 mod transfer;
+mod uniform_told;
 mod wait_deadline;
