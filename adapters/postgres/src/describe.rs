@@ -242,7 +242,7 @@ fn reason(base: &str) -> &'static str {
              compared like text"
         }
         _ if base.ends_with("[]") => {
-            "only arrays of boolean, integers, double precision, text, uuid and enumerations are lists"
+            "no list has items of its type; json or a table of its own would fit"
         }
         _ => "no type of the language is like it",
     }

@@ -11,7 +11,7 @@ use super::form::{array_text, array_value, is_folded, of_real, real_holds};
 use super::items::Item;
 use crate::layout::Layout;
 use crate::wire::{self, Param};
-use fit::{Cast, cast, misfit, scalar};
+use fit::{Cast, Texts, cast, misfit, scalar};
 
 /// One column and the type of its values in the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Column {
             | Cast::Json
             | Cast::Padded
             | Cast::Folded { .. }
-            | Cast::Array => format!("${number}::text::{sql_type}"),
+            | Cast::Array(_) => format!("${number}::text::{sql_type}"),
             Cast::Real => format!("${number}::double precision::{sql_type}"),
             Cast::Items(item) => format!("${number}::{}::{sql_type}", item.array_type()),
             Cast::Sum => format!("${number}::text::numeric"),
@@ -192,7 +192,7 @@ impl Column {
             | Cast::Folded { unit: false } => format!("{name}::text"),
             Cast::Folded { unit: true } => format!("lower({name}::text COLLATE \"default\")"),
             Cast::Real => format!("{name}::double precision"),
-            Cast::Array => format!("to_json({name}::text[])::text"),
+            Cast::Array(_) => format!("to_json({name}::text[])::text"),
             Cast::Items(item) => format!("{name}::{}", item.array_type()),
             Cast::One(Item::Day) => format!("{name}::date"),
             Cast::One(Item::Number { .. }) => format!("{name}::numeric"),
@@ -255,27 +255,18 @@ impl Column {
         while let Value::Ref(object) = value {
             value = object.key();
         }
-        if self.cast == Cast::Uuid && !value.as_str().is_some_and(is_uuid) {
-            return Err(self.beyond(&format!(
-                "is a uuid, written like 0e37df36-f698-11e6-8dd4-cb9ced3df976 in small letters, \
-                 but was given {value}"
-            )));
-        }
+        self.check_text(value)?;
         match (self.cast, value) {
-            (Cast::Padded, Value::String(text)) if text.ends_with(' ') => Err(self.beyond(&format!(
-                "cannot hold {value}: it fills its values up with blanks, and they are given without these"
-            ))),
-            (Cast::Folded { unit: true }, Value::String(text)) if !is_folded(text) => {
-                Err(self.beyond(&format!(
+            (Cast::Folded { unit: true }, Value::String(text)) if !is_folded(text) => Err(self
+                .beyond(&format!(
                     "is citext, whose values here are given in small letters, such as {:?}, but \
                      was given {value}, which would be the same row",
                     text.to_lowercase()
-                )))
-            }
+                ))),
             (Cast::Real, Value::Float(number)) if !real_holds(number.0) => {
                 Err(self.beyond(&format!("cannot hold {value}: it is real, which would round it")))
             }
-            (Cast::Array, Value::List(items)) => array_text(items)
+            (Cast::Array(_), Value::List(items)) => array_text(items)
                 .map(Param::Text)
                 .ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
             (Cast::One(item), value) => item.param(value).map_err(|why| self.beyond(&why)),
@@ -284,6 +275,31 @@ impl Column {
             }
             _ => wire::param(value).ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
         }
+    }
+
+    /// Checks that the database would keep a text, or each text of a list, as it is.
+    fn check_text(&self, value: &Value) -> Result<(), Refusal> {
+        let (texts, items) = match (self.cast, value) {
+            (Cast::Padded, value) => (Texts::Padded, std::slice::from_ref(value)),
+            (Cast::Uuid, value) => (Texts::Uuid, std::slice::from_ref(value)),
+            (Cast::Array(texts), Value::List(items)) => (texts, &**items),
+            _ => return Ok(()),
+        };
+        let is_kept = |item: &&Value| match (texts, item) {
+            (Texts::All, _) => true,
+            (Texts::Padded, item) => !item.as_str().is_some_and(|text| text.ends_with(' ')),
+            (Texts::Uuid, item) => item.as_str().is_some_and(is_uuid),
+        };
+        let Some(refused) = items.iter().find(|item| !is_kept(item)) else { return Ok(()) };
+        Err(self.beyond(&match texts {
+            Texts::Uuid => format!(
+                "is a uuid, written like 0e37df36-f698-11e6-8dd4-cb9ced3df976 in small letters, \
+                 but was given {refused}"
+            ),
+            _ => format!(
+                "cannot hold {refused}: it fills its values up with blanks, and they are given without these"
+            ),
+        }))
     }
 
     /// Returns the parameter for a value that a register is given.
@@ -323,7 +339,7 @@ impl Column {
         let value = match self.cast {
             Cast::Json => json::from_text(&layout.schema, raw, &self.value_type)
                 .map_err(|error| format!("{}: {error}", misfit()))?,
-            Cast::Array => {
+            Cast::Array(_) => {
                 let Type::List(inner) = &self.value_type else { return Err(misfit()) };
                 array_value(raw, inner).map_err(|found| format!("{}: {found}", misfit()))?
             }

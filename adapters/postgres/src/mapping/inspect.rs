@@ -422,15 +422,16 @@ impl Table {
     /// Returns the columns whose types hold less than those of the language.
     fn bounds(&self, used: &[String]) -> Vec<String> {
         let says = |column: &Described| {
-            let refused = match &*column.base {
-                _ if column.is_enum => "text that is none of its values",
+            let items = column.base.strip_suffix("[]");
+            let refused = match items.unwrap_or(&column.base) {
+                _ if column.is_enum || column.has_enum_items => "text that is none of its values",
                 "uuid" => "text that is no UUID in small letters",
                 "character" => "longer text, and blanks at the end",
-                "citext" => "capital letters in keys and refs",
+                "citext" if items.is_none() => "capital letters in keys and refs",
                 "real" => "numbers that it would round",
                 "smallint" | "integer" | "numeric" => "numbers out of its range",
                 "character varying" if column.shown.contains('(') => "longer text",
-                base if column.sql_type != base => "what the domain refuses",
+                _ if column.sql_type != column.base => "what the domain refuses",
                 _ => return None,
             };
             let Described { name, shown, .. } = column;

@@ -4,6 +4,7 @@ use mingle_model::{Document, Type, Value};
 use tokio_postgres::types::Type as SqlType;
 
 use super::column::{Described, holds};
+use super::form::{of_real, real_holds};
 use crate::wire::{self, Param};
 
 /// The form in which a value, alone or in an array, is sent and read.
@@ -17,6 +18,8 @@ pub(crate) enum Item {
     Moment { is_zoned: bool, digits: u32 },
     /// A `bytea`.
     Bytes,
+    /// A `real`, as the `double precision` with the same shortest text.
+    Real,
     /// A `json` or `jsonb`, as text.
     Json,
 }
@@ -33,6 +36,7 @@ impl Item {
                 Self::Moment { is_zoned, digits: found.second_digits }
             }
             (Type::Bytes, "bytea") => Self::Bytes,
+            (Type::Float, "real") => Self::Real,
             (Type::Json, "json" | "jsonb") => Self::Json,
             _ => return None,
         })
@@ -46,6 +50,7 @@ impl Item {
             Self::Moment { is_zoned: true, .. } => "timestamptz[]",
             Self::Moment { .. } => "timestamp[]",
             Self::Bytes => "bytea[]",
+            Self::Real => "double precision[]",
             Self::Json => "text[]",
         }
     }
@@ -57,6 +62,7 @@ impl Item {
             Self::Moment { is_zoned: true, .. } => SqlType::TIMESTAMPTZ_ARRAY,
             Self::Moment { .. } => SqlType::TIMESTAMP_ARRAY,
             Self::Bytes => SqlType::BYTEA_ARRAY,
+            Self::Real => SqlType::FLOAT8_ARRAY,
             Self::Json => SqlType::TEXT_ARRAY,
         }
     }
@@ -84,6 +90,9 @@ impl Item {
             (Self::Day, Value::Date(day)) => {
                 wire::day_param(*day).map_err(|why| format!("cannot hold it: {why}"))
             }
+            (Self::Real, Value::Float(number)) if !real_holds(number.0) => {
+                Err(format!("cannot hold {value}: it is real, which would round it"))
+            }
             (Self::Json, Value::Json(document)) => Ok(Param::Text(document.to_string())),
             _ => wire::param(value).ok_or_else(|| format!("cannot hold {value}")),
         }
@@ -110,6 +119,10 @@ impl Item {
             Self::Number { .. } => crate::numeric::decode(raw).map(Value::Decimal),
             Self::Moment { .. } => wire::moment(raw).map(Value::Time),
             Self::Bytes => Ok(Value::Bytes(raw.into())),
+            Self::Real => match wire::scalar(&Type::Float, raw) {
+                Some(Value::Float(number)) => Ok(Value::from(of_real(number.0))),
+                _ => Err("no number".to_owned()),
+            },
             Self::Json => {
                 let text = std::str::from_utf8(raw).map_err(|_| "no text".to_owned())?;
                 Document::parse(text).map(Value::Json)

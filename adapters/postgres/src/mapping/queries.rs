@@ -1,22 +1,24 @@
 //! Queries on the description of a table.
 
 /// Selects the columns of a table, as [`Described`](super::column::Described) has them. A domain may be over another
-/// one: `d` is about all of them, and `b` is the type below.
+/// one: `d` is about all of them, and `b` is the type below. The items of an array may be of a domain, too: `i` is
+/// about these.
 pub(super) const COLUMNS: &str = "\
-SELECT a.attname::text, format_type(b.oid, NULL), \
+SELECT a.attname::text, \
+CASE WHEN i.base <> b.typelem THEN format_type(i.base, NULL) || '[]' ELSE format_type(b.oid, NULL) END, \
 format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, NULL), \
 b.typtype = 'e', a.attnotnull OR d.is_not_null, \
 a.atthasdef OR a.attidentity <> '' OR d.has_default, \
 a.attgenerated <> '' OR a.attidentity = 'a', \
-CASE WHEN b.oid IN (1700, 1231) AND greatest(a.atttypmod, d.modifier) >= 4 \
-THEN greatest(a.atttypmod, d.modifier)::bigint - 4 END, \
-CASE WHEN b.oid IN (1114, 1184, 1115, 1185) \
-THEN nullif(greatest(a.atttypmod, d.modifier), -1) END, \
-coalesce((SELECT e.typtype = 'e' FROM pg_type AS e WHERE e.oid = b.typelem), false), \
+CASE WHEN 1700 IN (b.oid, i.base) AND greatest(a.atttypmod, d.modifier, i.modifier) >= 4 \
+THEN greatest(a.atttypmod, d.modifier, i.modifier)::bigint - 4 END, \
+CASE WHEN coalesce(i.base, b.oid) IN (1114, 1184) \
+THEN nullif(greatest(a.atttypmod, d.modifier, i.modifier), -1) END, \
+coalesce((SELECT e.typtype = 'e' FROM pg_type AS e WHERE e.oid = i.base), false), \
 coalesce((SELECT l.collisdeterministic FROM pg_collation AS l WHERE l.oid = a.attcollation), true), \
 coalesce((SELECT e.typname::text FROM pg_type AS e WHERE e.oid = t.typelem AND t.typcategory = 'A'), t.typname::text), \
 coalesce((SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum AS e \
-WHERE e.enumtypid IN (b.oid, b.typelem)), '{}'), \
+WHERE e.enumtypid IN (b.oid, i.base)), '{}'), \
 coalesce((SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY k.conname) FROM pg_constraint AS k \
 WHERE k.contypid = ANY (d.types) AND k.contype = 'c'), '{}'), \
 coalesce((SELECT array_agg(pg_get_constraintdef(k.oid) ORDER BY k.conname) FROM pg_constraint AS k \
@@ -28,6 +30,10 @@ FROM up JOIN pg_type AS n ON n.oid = up.typbasetype) \
 SELECT array_agg(up.oid) AS types, max(up.typtypmod) AS modifier, bool_or(up.typnotnull) AS is_not_null, \
 bool_or(up.typdefault IS NOT NULL) AS has_default, min(up.oid) FILTER (WHERE up.typbasetype = 0) AS base FROM up) AS d \
 JOIN pg_type AS b ON b.oid = d.base \
+CROSS JOIN LATERAL (WITH RECURSIVE up AS (SELECT e.oid, e.typbasetype, e.typtypmod FROM pg_type AS e \
+WHERE e.oid = b.typelem AND b.typcategory = 'A' \
+UNION ALL SELECT n.oid, n.typbasetype, n.typtypmod FROM up JOIN pg_type AS n ON n.oid = up.typbasetype) \
+SELECT max(up.typtypmod) AS modifier, min(up.oid) FILTER (WHERE up.typbasetype = 0) AS base FROM up) AS i \
 WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped \
 ORDER BY a.attnum";
 

@@ -212,6 +212,91 @@ async fn lists_of_dates_numbers_times_bytes_and_documents_are_exact() {
     }
 }
 
+const TEXTS: &str = "halves real[], codes char(3)[], names citext[], ids uuid[], sizes SIZE_DOMAIN[], moods MOOD_DOMAIN[], tags TAG_DOMAIN[]";
+
+async fn store_of_texts(url: &str) -> (std::sync::Arc<mingle_store_postgres::Postgres>, String) {
+    let list = |items: Type| FieldType::Register(Type::Option(Type::List(items.into()).into()));
+    let fields = [
+        ("halves", list(Type::Float)),
+        ("codes", list(Type::String)),
+        ("names", list(Type::String)),
+        ("ids", list(Type::String)),
+        ("sizes", list(Type::Decimal)),
+        ("moods", list(Type::String)),
+        ("tags", list(Type::String)),
+    ];
+    let program = support::schema(Level::Linearizable, &[], &[("Item", Type::Int, &fields)]);
+    let table = unique("arrays");
+    let domains = ["size", "mood", "tag"].map(|name| (name, format!("{table}_{name}")));
+    let mut columns = TEXTS.to_owned();
+    for (name, domain) in &domains {
+        columns = columns.replace(&format!("{}_DOMAIN", name.to_uppercase()), domain);
+    }
+    let [(_, size), (_, mood), (_, tag)] = &domains;
+    let sql = format!(
+        "CREATE EXTENSION IF NOT EXISTS citext; CREATE TYPE {table}_moods AS ENUM ('sad', 'very happy'); \
+         CREATE DOMAIN {size}_inner AS numeric(4, 1); CREATE DOMAIN {size} AS {size}_inner CHECK (value > 0); \
+         CREATE DOMAIN {mood} AS {table}_moods; CREATE DOMAIN {tag} AS varchar(4); \
+         CREATE TABLE {table} (id bigint PRIMARY KEY, {columns}); INSERT INTO {table} (id) VALUES (1)"
+    );
+    made(url, table, &sql, program).await
+}
+
+#[tokio::test]
+async fn lists_of_reals_of_texts_that_the_database_changes_and_of_domains_are_exact() {
+    let Some(url) = server().await else { return };
+    let (store, table) = store_of_texts(&url).await;
+    let texts = |all: &[&str]| Value::list(all.iter().copied().map(Value::from));
+    let floats = |all: &[f64]| Value::list(all.iter().copied().map(Value::from));
+    let sizes = |all: &[&str]| {
+        Value::list(all.iter().map(|text| Value::Decimal(text.parse().expect("a decimal"))))
+    };
+    let id = "0e37df36-f698-11e6-8dd4-cb9ced3df976";
+    for (field, value) in [
+        (0, floats(&[21.05, -0.0, f64::NAN, f64::INFINITY])),
+        (0, floats(&[])),
+        (1, texts(&["BO", "", " b", "ä\"{"])),
+        (2, texts(&["Ana", "ana", "ANA", "{,}"])),
+        (3, texts(&[id])),
+        (4, sizes(&["999.9", "0.1", "7.0"])),
+        (5, texts(&["very happy", "sad"])),
+        (6, texts(&["NULL", "a\"b", ""])),
+    ] {
+        let wanted = Value::some(value);
+        write(&*store, vec![Write::Assign(at(1, field), wanted.clone())]).await.expect("a commit");
+        let found = data(&*store, Read::Register(at(1, field))).await;
+        assert_eq!(found, Data::Register(Some(wanted)));
+    }
+    let sql = format!(
+        "SELECT codes[1] = 'BO ' AND names[1] = 'aNA' AND sizes[3] = 7 AND moods = '{{very happy,sad}}' AND tags[1] = 'NULL' \
+         FROM {table} WHERE id = 1"
+    );
+    let legacy = client(&url).await;
+    assert!(legacy.query_one(&sql, &[]).await.expect("a row").get::<_, bool>(0));
+    for (field, value, words) in [
+        (0, floats(&[0.5, 0.123_456_789]), "would round it"),
+        (1, texts(&["BO", "BO "]), "fills its values up with blanks"),
+        (1, texts(&["long"]), "too long"),
+        (3, texts(&[id, &id.to_uppercase()]), "in small letters"),
+        (4, sizes(&["1.25"]), "it is numeric(4, 1)"),
+        (4, sizes(&["1", "0"]), "check"),
+        (5, texts(&["angry"]), "angry"),
+        (6, texts(&["fives"]), "too long"),
+    ] {
+        let refused = write(&*store, vec![Write::Assign(at(1, field), Value::some(value))]).await;
+        let error = refused.expect_err("the column cannot hold it");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(matches!(error, StoreError::Violated { .. }), "{error}");
+    }
+    // What another program has written is read as it is.
+    let update = "SET halves = '{21.05}', codes = '{\"x  \"}', names = '{A,a}'";
+    legacy.batch_execute(&format!("UPDATE {table} {update}")).await.expect("an update");
+    for (field, value) in [(0, floats(&[21.05])), (1, texts(&["x"])), (2, texts(&["A", "a"]))] {
+        let found = data(&*store, Read::Register(at(1, field))).await;
+        assert_eq!(found, Data::Register(Some(Value::some(value))));
+    }
+}
+
 #[tokio::test]
 async fn what_is_no_list_is_an_error_of_its_column() {
     let Some(url) = server().await else { return };

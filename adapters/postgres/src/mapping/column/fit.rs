@@ -22,7 +22,7 @@ pub(super) enum Cast {
     /// A `real`, as the `double precision` with the same shortest text.
     Real,
     /// An array of one dimension, as the text of an array.
-    Array,
+    Array(Texts),
     /// As text in the canonical form of a UUID.
     Uuid,
     /// As a `date`, a `numeric` or a `timestamptz`.
@@ -33,6 +33,17 @@ pub(super) enum Cast {
     Json,
     /// A counter: as text.
     Sum,
+}
+
+/// The texts that the items of an array can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Texts {
+    /// All, and other values than texts.
+    All,
+    /// Those of `character(n)`: without blanks at the end.
+    Padded,
+    /// UUIDs in canonical form.
+    Uuid,
 }
 
 /// A column as the database describes it.
@@ -152,9 +163,9 @@ pub(super) fn cast(wanted: &Type, found: &Described, is_unit: bool) -> Result<Ca
         Type::Date => return misfit("date"),
         Type::Json if is_unit => return misfit("a type with an order"),
         _ if matches!(base, "json" | "jsonb") => Cast::Json,
-        Type::List(inner) if !is_unit && found.is_array_of(inner) => Cast::Array,
-        Type::List(inner) => match Item::of(inner, found) {
-            Some(item) if !is_unit => Cast::Items(item),
+        Type::List(inner) => match (found.array_of(inner), Item::of(inner, found)) {
+            (Some(texts), _) if !is_unit => Cast::Array(texts),
+            (_, Some(item)) if !is_unit => Cast::Items(item),
             _ => return misfit(array_for(inner)),
         },
         _ => return misfit("json or jsonb"),
@@ -166,9 +177,9 @@ fn array_for(items: &Type) -> &'static str {
     match items {
         Type::Bool => "json, jsonb or an array of boolean",
         Type::Int => "json, jsonb or an array of smallint, integer or bigint",
-        Type::Float => "json, jsonb or an array of double precision",
+        Type::Float => "json, jsonb or an array of double precision or real",
         Type::String => {
-            "json, jsonb or an array of text, character varying, uuid or an enumeration"
+            "json, jsonb or an array of text, character varying, character, citext, uuid or an enumeration"
         }
         Type::Bytes => "json, jsonb or an array of bytea",
         Type::Time => "json, jsonb or an array of timestamp with time zone",
@@ -184,20 +195,28 @@ impl Described {
     /// them.
     pub(super) fn cast_type(&self) -> &str {
         // `character` alone is `character(1)`.
-        if self.base == "character" { "bpchar" } else { &self.base }
+        match &*self.base {
+            "character" => "bpchar",
+            "character[]" => "bpchar[]",
+            base => base,
+        }
     }
 
-    /// True if it is an array whose items are of the type.
-    fn is_array_of(&self, items: &Type) -> bool {
-        let Some(base) = self.base.strip_suffix("[]") else { return false };
-        match items {
+    /// Returns the texts that its items can be, if it is an array whose items are sent as text and are of the type.
+    fn array_of(&self, items: &Type) -> Option<Texts> {
+        let base = self.base.strip_suffix("[]")?;
+        let fits = match items {
             Type::Bool => base == "boolean",
             Type::Int => matches!(base, "smallint" | "integer" | "bigint"),
             Type::Float => base == "double precision",
+            Type::String if base == "character" => return Some(Texts::Padded),
+            Type::String if base == "uuid" => return Some(Texts::Uuid),
+            // The items of a list are read and written as they are, and never compared by the database.
             Type::String => {
-                matches!(base, "text" | "character varying" | "uuid") || self.has_enum_items
+                matches!(base, "text" | "character varying" | "citext") || self.has_enum_items
             }
             _ => false,
-        }
+        };
+        fits.then_some(Texts::All)
     }
 }
