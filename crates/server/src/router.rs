@@ -19,7 +19,7 @@ type Answer = Result<Response, Problem>;
 
 /// Returns all routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
-    Router::new()
+    let routes = Router::new()
         .route("/v1/transactions/{transaction}", post(calls::call))
         .route("/v1/objects/{object}/{key}", get(objects::show))
         .route("/v1/objects/{object}/", get(objects::show_empty))
@@ -41,8 +41,10 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(|| async {
             Problem::new(Code::MethodNotAllowed, "see /openapi.json for the methods")
         })
-        .layer(axum::middleware::map_response_with_state(app.clone(), finish))
-        .with_state(app)
+        .layer(axum::middleware::map_response_with_state(app.clone(), finish));
+    #[cfg(feature = "otlp")]
+    let routes = routes.layer(axum::middleware::from_fn(crate::otlp::within_the_callers_trace));
+    routes.with_state(app)
 }
 
 /// Adds the headers that all answers share.

@@ -2,7 +2,8 @@
 //! the feature `otlp`, and only if an endpoint is given.
 //!
 //! A call is a trace: the span `transaction`, below it a span `phase` for each store that it visits, and below
-//! that a span `request` for each request to the store. Requests of clean-up and sweeps are traces of their
+//! that a span `request` for each request to the store. If the headers of a request name a trace of the
+//! caller's (`traceparent`), it has a span `http` there, above the transaction. Requests of clean-up and sweeps are traces of their
 //! own. No span has arguments, results or keys. Spans are sent in batches by a thread of the SDK, whose queue
 //! drops spans if the collector is too slow. Sampling follows `OTEL_TRACES_SAMPLER`.
 //!
@@ -30,6 +31,7 @@
 //! assert!(error.to_string().contains("http://HOST:PORT"));
 //! ```
 
+mod caller;
 mod figures;
 mod post;
 mod spans;
@@ -52,6 +54,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
 
+pub(crate) use caller::within_the_callers_trace;
 use post::Endpoint;
 use spans::Spans;
 

@@ -90,6 +90,11 @@ const TEXT: &str = "store stock: linearizable; store feed: causal;
 
 /// Serves a program, calls it once, and lets both exporters end.
 fn call_once(otlp: &Otlp) {
+    call_with(otlp, "");
+}
+
+/// Does the same with further headers, each with the end of its line.
+fn call_with(otlp: &Otlp, headers: &str) {
     let (layer, traces) = otlp.traces();
     let subscriber = tracing_subscriber::registry().with(layer);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -109,7 +114,7 @@ fn call_once(otlp: &Otlp) {
             }));
             let body = "{\"item\":\"tea\",\"by\":\"ana\"}";
             let request = format!(
-                "POST /v1/transactions/buy HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\
+                "POST /v1/transactions/buy HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n{headers}\
                  content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
@@ -134,14 +139,11 @@ fn attribute<'a>(all: &'a [KeyValue], key: &str) -> &'a str {
     }
 }
 
-#[test]
-fn a_call_is_a_trace_with_spans_for_its_phases_and_requests() {
-    let collector = Collector::start("200 OK");
-    let otlp = Otlp::new(&collector.url(), "shop").expect("it is an endpoint");
-    call_once(&otlp);
+/// Returns the spans that a collector was sent.
+fn spans_of(collector: Collector) -> Vec<Span> {
     let bodies = collector.end();
     let mut spans: Vec<Span> = Vec::new();
-    for body in &bodies["/v1/traces"] {
+    for body in bodies.get("/v1/traces").into_iter().flatten() {
         assert!(!body.windows(6).any(|bytes| bytes == b"secret"), "no values are sent");
         let request = ExportTraceServiceRequest::decode(&**body).expect("it is one");
         for resource in request.resource_spans {
@@ -150,6 +152,41 @@ fn a_call_is_a_trace_with_spans_for_its_phases_and_requests() {
             spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
         }
     }
+    spans
+}
+
+#[test]
+fn a_call_belongs_to_the_trace_of_its_caller() {
+    let (trace, parent) =
+        (0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c_u128, 0xb7ad_6b71_6920_3331_u64);
+    let header =
+        |sampled: u8| format!("traceparent: 00-{trace:032x}-{parent:016x}-{sampled:02x}\r\n");
+    let collector = Collector::start("200 OK");
+    let otlp = Otlp::new(&collector.url(), "shop").expect("it is an endpoint");
+    call_with(&otlp, &header(1));
+    let spans = spans_of(collector);
+    let calls: Vec<_> = spans.iter().filter(|span| span.name == "transaction").collect();
+    let [call] = calls[..] else { panic!("{calls:?}") };
+    let http = spans.iter().find(|span| span.name == "http").expect("the request has one");
+    assert_eq!(http.trace_id, trace.to_be_bytes());
+    assert_eq!(http.parent_span_id, parent.to_be_bytes());
+    assert_eq!((&call.trace_id, &call.parent_span_id), (&http.trace_id, &http.span_id));
+    let phases = spans.iter().filter(|span| span.parent_span_id == call.span_id);
+    assert_eq!(phases.filter(|span| span.trace_id == call.trace_id).count(), 2);
+    // A caller that does not sample its trace has no use for a part of it.
+    let collector = Collector::start("200 OK");
+    let otlp = Otlp::new(&collector.url(), "shop").expect("it is an endpoint");
+    call_with(&otlp, &header(0));
+    let spans = spans_of(collector);
+    assert!(spans.iter().all(|span| span.trace_id != trace.to_be_bytes()), "{spans:?}");
+}
+
+#[test]
+fn a_call_is_a_trace_with_spans_for_its_phases_and_requests() {
+    let collector = Collector::start("200 OK");
+    let otlp = Otlp::new(&collector.url(), "shop").expect("it is an endpoint");
+    call_once(&otlp);
+    let spans = spans_of(collector);
     let call = spans.iter().find(|span| span.name == "transaction").expect("the call has one");
     assert_eq!(attribute(&call.attributes, "name"), "buy");
     assert_eq!(call.parent_span_id, [0_u8; 0], "it is the root");
