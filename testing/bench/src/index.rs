@@ -14,7 +14,7 @@ use mingle_model::{Ref, Value};
 use mingle_store::{Address, Write};
 use tokio_postgres::{Client, Statement};
 
-use crate::stores::ratios::Ratios;
+use crate::rounds::Rounds;
 use crate::stores::servers::{Servers, connect, failed};
 
 /// The options of the measurement.
@@ -110,7 +110,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let mut missed = Vec::new();
     for (side, ratios) in Side::ALL.iter().zip(&ratios).take(2) {
         let (median, title) = (ratios.median(), side.title());
-        println!("  {title}: {}", ratios.shown());
+        println!("  {title}: {}", ratios.as_ratio());
         if median.is_nan() || median > options.at_most {
             missed.push(format!("{title}: {median:.2}, at most {} is allowed", options.at_most));
         }
@@ -118,13 +118,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     if missed.is_empty() { Ok(()) } else { Err(missed.join("\n")) }
 }
 
-async fn measure(options: &Options) -> Result<[Ratios; 3], String> {
+async fn measure(options: &Options) -> Result<[Rounds; 3], String> {
     let servers = Servers::start(options.seed).await?;
     let site = Site::open(&servers, options).await?;
     for side in Side::ALL {
         site.turn(side, options, 0).await?;
     }
-    let mut ratios: [Ratios; 3] = Default::default();
+    let mut ratios: [Rounds; 3] = Default::default();
     for round in 0..options.rounds {
         let mut seconds = [0.0; 3];
         for side in Side::ALL.into_iter().chain(Side::ALL.into_iter().rev()) {

@@ -27,6 +27,8 @@ mod predict;
 #[cfg(feature = "benchmarks")]
 mod reference;
 #[cfg(feature = "benchmarks")]
+mod rounds;
+#[cfg(feature = "benchmarks")]
 mod soak;
 #[cfg(feature = "benchmarks")]
 mod stores;

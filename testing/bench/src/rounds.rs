@@ -47,6 +47,11 @@ impl Rounds {
         }
         format!("{} ({} to {})", format(self.median()), format(least), format(most))
     }
+
+    /// Formats ratios: `0.98 (0.95 to 1.01)`.
+    pub fn as_ratio(&self) -> String {
+        self.shown(|ratio| format!("{ratio:.2}"))
+    }
 }
 
 #[cfg(test)]
@@ -63,5 +68,6 @@ mod tests {
         assert_eq!(Rounds(vec![1.0, 2.0]).median(), 1.5);
         assert!(Rounds::default().median().is_nan());
         assert_eq!(one.shown(|value| format!("{value}")), "4 (1 to 9)");
+        assert_eq!(one.as_ratio(), "4.00 (1.00 to 9.00)");
     }
 }

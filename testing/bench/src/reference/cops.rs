@@ -7,10 +7,10 @@ use mingle_cops::config::Protocol;
 use super::job::{Answered, Kind};
 use super::measure::{Case, Samples, measure};
 use super::report::{Section, per_second, publish, ratio, us};
-use super::rounds::Rounds;
 use super::workloads::{Groups, Single};
 use super::{Options, Part, system};
 use crate::geo::{Figure, Plot};
+use crate::rounds::Rounds;
 
 /// The keys of the microbenchmark; the thesis has 2^18.
 const KEYS: u32 = 1 << 16;

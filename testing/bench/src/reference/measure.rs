@@ -7,8 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::Options;
 use super::hub::Span;
 use super::job::{Answered, Workload};
-use super::rounds::Rounds;
 use super::site::{Plan, Reading, Site};
+use crate::rounds::Rounds;
 
 /// A system under a workload.
 #[derive(Clone)]

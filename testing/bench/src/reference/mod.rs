@@ -33,7 +33,6 @@ mod job;
 mod measure;
 mod protocols;
 mod report;
-mod rounds;
 mod site;
 mod topology;
 mod workloads;

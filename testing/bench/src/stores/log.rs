@@ -9,9 +9,9 @@ use mingle::{Binding, Database, Session};
 use mingle_model::{Ref, Value};
 use mingle_runtime::TokioWorld;
 
-use super::ratios::Ratios;
 use super::servers::{Servers, connect, failed};
 use super::{Options, Progress};
+use crate::rounds::Rounds;
 
 const PROGRAM: &str = "\
 store books: linearizable;
@@ -48,7 +48,7 @@ pub const CLIENTS: [usize; 2] = [1, 8];
 pub struct Cell {
     pub clients: usize,
     /// The throughput of each side divided by the throughput of the first.
-    pub ratios: [Ratios; 3],
+    pub ratios: [Rounds; 3],
 }
 
 /// The measurements.

@@ -15,13 +15,13 @@ use mingle_store::{Commit, DataStore, Write};
 use tokio::task::JoinHandle;
 
 use super::outbox::{self, Link, Outbox};
-use super::ratios::Ratios;
 use super::servers::Servers;
 use super::{Options, Progress};
 use crate::groups::{self, MIX, Size};
 use crate::hand::Inboxes;
 use crate::measured::Measured;
 use crate::predict;
+use crate::rounds::Rounds;
 
 /// The sides of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +54,9 @@ impl Side {
 pub struct Outcome {
     pub measured: [Measured; 3],
     /// Throughput of the mixed version divided by the throughput with all in PostgreSQL.
-    pub by_all_far: Ratios,
+    pub by_all_far: Rounds,
     /// Throughput of the mixed version divided by the throughput of the version by hand.
-    pub by_hand: Ratios,
+    pub by_hand: Rounds,
     /// Latencies by transaction, in ms, of the first two sides, as predicted from the round trips that
     /// `mingle explain` counts.
     pub predicted: [Vec<f64>; 2],
@@ -128,7 +128,7 @@ pub async fn measure(
     servers.settle().await?;
     servers.set_distance(options.far);
     let mut measured = [Measured::new()?, Measured::new()?, Measured::new()?];
-    let (mut by_all_far, mut by_hand) = (Ratios::default(), Ratios::default());
+    let (mut by_all_far, mut by_hand) = (Rounds::default(), Rounds::default());
     for side in Side::ALL {
         // Connections are made and statements prepared.
         progress.say(&format!("{}: warming up", side.title()));

@@ -16,7 +16,6 @@ mod mixed;
 mod outbox;
 mod page;
 mod pair;
-pub mod ratios;
 mod report;
 pub mod servers;
 mod single;

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::mixed::{self, Side};
 use super::pair;
-use super::ratios::Ratios;
 use super::report::{count, name};
 use super::single::{self, TRANSACTIONS};
 use super::{Options, Outcome};
 use crate::groups::MIX;
 use crate::html::escape;
 use crate::predict::PAPER_RATIO;
+use crate::rounds::Rounds;
 
 /// The page as HTML.
 pub fn render(outcome: &Outcome, options: &Options, missed: &[String]) -> String {
@@ -69,7 +69,7 @@ fn verdict(missed: &[String], is_whole: bool, is_quick: bool) -> String {
 /// One ratio of a plot.
 struct Mark<'a> {
     name: String,
-    ratios: &'a Ratios,
+    ratios: &'a Rounds,
     color: &'static str,
     /// Values shown as lines beside the ratio, with their names.
     lines: Vec<(f64, &'static str)>,
@@ -83,7 +83,7 @@ const ROW: f64 = 26.0;
 fn plot(label: &str, marks: &[Mark<'_>]) -> String {
     let values = || {
         marks.iter().flat_map(|mark| {
-            let (low, high) = mark.ratios.spread();
+            let (low, high) = mark.ratios.interval();
             [low, high].into_iter().chain(mark.lines.iter().map(|(value, _)| *value))
         })
     };
@@ -111,7 +111,7 @@ fn plot(label: &str, marks: &[Mark<'_>]) -> String {
     }
     for (index, mark) in marks.iter().enumerate() {
         let y = 10.0 + (index as f64 + 0.5) * ROW;
-        let (low, high) = mark.ratios.spread();
+        let (low, high) = mark.ratios.interval();
         let _ = write!(
             svg,
             "<text x=0 y={text:.1}>{name}</text><line x1={low:.1} x2={high:.1} y1={y} y2={y} stroke='{color}' stroke-width=3 \
@@ -240,8 +240,8 @@ fn mixed_table(mixed: &mixed::Outcome) -> String {
     row("failed calls", &|side| of(side).failed.to_string());
     row("ratio", &|side| match side {
         Side::Mixed => "1".to_owned(),
-        Side::AllFar => mixed.by_all_far.shown(),
-        Side::ByHand => mixed.by_hand.shown(),
+        Side::AllFar => mixed.by_all_far.as_ratio(),
+        Side::ByHand => mixed.by_hand.as_ratio(),
     });
     html + "</table></div>"
 }
@@ -277,7 +277,7 @@ fn render_single(single: &single::Outcome, options: &Options) -> String {
     for cell in &single.cells {
         let _ = write!(html, "<tr><td>{}", escape(&name(cell)));
         for side in &single::Side::ALL[1..] {
-            let _ = write!(html, "<td>{}", cell.ratios[*side as usize].shown());
+            let _ = write!(html, "<td>{}", cell.ratios[*side as usize].as_ratio());
         }
     }
     html.push_str("</table></div><h2>What is sent</h2>");

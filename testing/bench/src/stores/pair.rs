@@ -22,9 +22,9 @@ use scylla::value::CqlValue;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
-use super::ratios::Ratios;
 use super::servers::{Servers, connect, failed};
 use super::{Options, Progress};
+use crate::rounds::Rounds;
 
 const PROGRAM: &str = "\
 store accounts: linearizable;
@@ -113,7 +113,7 @@ pub struct Cell {
     pub clients: usize,
     pub measured: [Measured; SIDES],
     /// The throughput of each side divided by the throughput of the plain writes.
-    pub ratios: [Ratios; SIDES],
+    pub ratios: [Rounds; SIDES],
 }
 
 /// The measurements.

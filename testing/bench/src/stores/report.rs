@@ -43,7 +43,7 @@ fn print_log(log: &Log, options: &Options) {
     println!("{:<12}{:>26}{:>26}", "", "a log for each client", "INSERT by hand");
     for cell in &log.cells {
         let plural = if cell.clients == 1 { "" } else { "s" };
-        let ratio = |side: log::Side| cell.ratios[side as usize].shown();
+        let ratio = |side: log::Side| cell.ratios[side as usize].as_ratio();
         let clients = format!("{} client{plural}", cell.clients);
         println!("{clients:<12}{:>26}{:>26}", ratio(log::Side::Own), ratio(log::Side::Plain));
     }
@@ -62,7 +62,7 @@ fn print_pair(pair: &pair::Outcome, options: &Options) {
             let name = format!("{}, {} client{plural}", side.title(), cell.clients);
             let ratio = match side {
                 pair::Side::Plain => String::new(),
-                side => cell.ratios[*side as usize].shown(),
+                side => cell.ratios[*side as usize].as_ratio(),
             };
             println!(
                 "{name:<42}{:>14.0}/s{:>11.1} ms{:>11.1} ms{ratio:>26}",
@@ -103,10 +103,10 @@ fn print_mixed(mixed: &Mixed, options: &Options) {
     println!(
         "\nmixed by all in PostgreSQL: {}; round trips as explain counts them predict {:.2} ({:+.1} %); the paper measured {PAPER_RATIO} \
          on its own stores\nmixed by mixed by hand: {}",
-        mixed.by_all_far.shown(),
+        mixed.by_all_far.as_ratio(),
         mixed.predicted_ratio(),
         mixed.departure(),
-        mixed.by_hand.shown(),
+        mixed.by_hand.as_ratio(),
     );
 }
 
@@ -126,7 +126,7 @@ fn print_single(single: &Single, options: &Options) {
         "", "all statements", "data statements", "a table of one's own"
     );
     for cell in &single.cells {
-        let ratio = |side: single::Side| cell.ratios[side as usize].shown();
+        let ratio = |side: single::Side| cell.ratios[side as usize].as_ratio();
         println!(
             "{:<66}{:>24}{:>24}{:>24}",
             name(cell),

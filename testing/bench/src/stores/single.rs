@@ -18,9 +18,9 @@ use mingle_runtime::TokioWorld;
 use mingle_store::{Address, Write};
 
 use super::by_hand::{Account, Hand, Script};
-use super::ratios::Ratios;
 use super::servers::{Servers, connect, failed, through};
 use super::{Options, Progress, mixed};
+use crate::rounds::Rounds;
 
 const PROGRAM: &str = "\
 store bank: linearizable;
@@ -84,7 +84,7 @@ pub struct Cell {
     /// True if commits wait for the disk.
     pub is_durable: bool,
     /// The time of Mingle divided by the time of each side.
-    pub ratios: [Ratios; 4],
+    pub ratios: [Rounds; 4],
 }
 
 /// The statements sent for each transaction, and the measurements.
