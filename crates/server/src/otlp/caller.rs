@@ -4,9 +4,9 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
+use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
 use opentelemetry::trace::TraceContextExt as _;
-use opentelemetry::{Context, trace};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::{Instrument as _, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
@@ -25,18 +25,18 @@ pub async fn within_the_callers_trace(request: Request, next: Next) -> Response 
 fn caller(headers: &HeaderMap) -> Option<Context> {
     let propagator = TraceContextPropagator::new();
     let context = propagator.extract_with_context(&Context::new(), &Headers(headers));
-    let is_valid = trace::SpanContext::is_valid(context.span().span_context());
+    let is_valid = context.span().span_context().is_valid();
     is_valid.then_some(context)
 }
 
-/// The headers of a request. Of those with one name, the values are one list.
+/// The headers of a request.
 struct Headers<'a>(&'a HeaderMap);
 
 impl Extractor for Headers<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         let mut all = self.0.get_all(key).iter();
         let first = all.next()?;
-        // Two of `traceparent` are malformed (§3.2), and of `tracestate` the first ones are the newest (§3.3).
+        // Two of `traceparent` are malformed (§3.2). The first part of `tracestate` is the newest (§3.3).
         if key == "traceparent" && all.next().is_some() {
             return None;
         }

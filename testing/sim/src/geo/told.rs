@@ -38,7 +38,9 @@ impl World<'_> {
                 }
             }
             let mut joined = Vector::ZERO;
-            vectors.iter().for_each(|vector| joined.join(vector));
+            for vector in &vectors {
+                joined.join(vector);
+            }
             self.told[usize::from(dc)] = Some((self.now_us, joined));
         }
     }

@@ -29,7 +29,7 @@ fn each_keeps_what_it_promises() {
 /// A promise that one system does not make is kept by another, and a checker tells the difference.
 #[test]
 fn causal_transactions_alone_overdraw_an_account() {
-    let keeps = |system| Plan::of(system, 77, PERCENT).keeps(&[Promise::Invariants], None);
+    let keeps = |system| Plan::of(system, 8, PERCENT).keeps(&[Promise::Invariants], None);
     let broken = keeps(Baseline::Causal).expect_err("nobody certifies");
     assert_eq!(broken.promise, "invariants", "{}", broken.how);
     for system in [Baseline::UniStore, Baseline::Strong, Baseline::RedBlue] {
