@@ -15,7 +15,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 pub async fn within_the_callers_trace(request: Request, next: Next) -> Response {
     let Some(context) = caller(request.headers()) else { return next.run(request).await };
     let span = info_span!("http", otel.kind = "server");
-    // Fails if nobody takes spans.
+    // The call returns an error if no subscriber takes spans.
     let _ = span.set_parent(context);
     next.run(request).instrument(span).await
 }

@@ -1,5 +1,5 @@
-//! What one partition shows as uniform, all partitions of its data center come to serve, whatever is cut off
-//! meanwhile.
+//! When one partition has shown a transaction as uniform, every partition of its data center comes to serve it, even if
+//! the other data centers are cut off meanwhile.
 
 use mingle_geo::{Address, DcId, Event, Message, PartitionId};
 
