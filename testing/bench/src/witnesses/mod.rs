@@ -30,6 +30,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use mingle::Binding;
 use mingle_store::wrap::distance::Distance;
 
+use crate::rounds::Rounds;
 use block::{Block, STORES, Tally};
 use probe::Lateness;
 use workload::Zipf;
@@ -185,7 +186,7 @@ pub struct Point {
     /// Causal calls, in percent.
     pub share: usize,
     tallies: [Tally; Series::COUNT],
-    ratios: [Vec<f64>; Series::COUNT],
+    ratios: [Rounds; Series::COUNT],
     /// The lower bound of the ratio.
     pub bar: f64,
 }
@@ -202,21 +203,12 @@ impl Point {
 
     /// Returns the ratio of throughput to that without tracking: the median of the rounds.
     pub fn ratio(&self, series: Series) -> f64 {
-        let mut ratios = self.ratios[series as usize].clone();
-        ratios.sort_by(f64::total_cmp);
-        let middle = ratios.len() / 2;
-        match ratios.len() {
-            0 => f64::NAN,
-            count if count % 2 == 1 => ratios[middle],
-            _ => f64::midpoint(ratios[middle - 1], ratios[middle]),
-        }
+        self.ratios[series as usize].median()
     }
 
     /// Returns the lowest and the highest ratio of a round.
     pub fn spread(&self, series: Series) -> (f64, f64) {
-        let ratios = &self.ratios[series as usize];
-        let lowest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        (lowest, ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+        self.ratios[series as usize].interval()
     }
 
     /// True if the cost of tracking stays within the bound.
