@@ -140,6 +140,8 @@ pub enum Flaw {
     PulledByValue,
     /// The partitions of a data center do not tell each other what is uniform.
     UniformUntold,
+    /// The report of a data center that was admitted again counts for its previous incarnation.
+    SuccessorReports,
 }
 
 /// The planted mistake: none, unless made from a [`Flaw`]. As bytes it is a number, which is 0 for
@@ -198,7 +200,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All mistakes.
-    pub const ALL: [Self; 64] = [
+    pub const ALL: [Self; 65] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -263,6 +265,7 @@ impl Flaw {
         Self::RemovalUnmeasured,
         Self::PulledByValue,
         Self::UniformUntold,
+        Self::SuccessorReports,
     ];
 
     /// Returns its name on a command line, for example `known-past-prepared`.

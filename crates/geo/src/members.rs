@@ -16,6 +16,12 @@
 //! report, which leaves out at most `f - 1`, so at least one data center that had it has reported.
 //! Each report covers whole transactions, since it is the minimum over all partitions.
 //!
+//! A data center that was lost and admitted again since may lack what its previous incarnation
+//! counted for. So `D - f` of the reports must come from data centers that are still in their first
+//! incarnation, or all that are left must report: if no more than `f` were lost, one of them has it.
+//! The data center for which a cut still waits may be given up itself. So giving one up may also
+//! begin the epochs of cuts of others.
+//!
 //! Why the cut has to settle: if only one data center reported it and were given up next, no other
 //! could ever reach it. So while fewer than `f` have reached it, the loss of the last one restarts
 //! the reports. Transactions shown meanwhile are uniform, so the remaining data centers report them.
@@ -26,11 +32,15 @@
 //! Vectors have a meaning only together with their epoch: a vector from before a cut may reach
 //! above it. So messages with vectors name their epoch; in one epoch all vectors mean the same.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::certify::Entry;
+use crate::flaw::{Flaw, Planted};
 use crate::timestamp::{DcId, Timestamp};
 use crate::vector::DCS_MAX;
 
@@ -75,7 +85,8 @@ pub struct Cut {
 pub struct Quorum {
     /// The number of reports after which it is cut off.
     pub reports: u8,
-    /// The number of data centers that must have everything up to the cut before it is final.
+    /// The number of data centers that must have everything up to the cut before it is final, but
+    /// no more than `reports`.
     pub holders: u8,
 }
 
@@ -94,7 +105,17 @@ impl Quorum {
         // With f = 0 only one other may have seen a transaction, so all others must report.
         let others = dc_count.saturating_sub(1).max(1);
         let reports = dc_count.saturating_sub(f).clamp(1, others);
-        Self { reports, holders: f.clamp(1, reports) }
+        Self { reports, holders: f.clamp(1, others) }
+    }
+
+    /// Returns the number of data centers besides the one to be given up.
+    fn others(self) -> usize {
+        (usize::from(self.reports) + usize::from(self.holders)).saturating_sub(1)
+    }
+
+    /// Returns the number of holders after which a cut is final.
+    fn settled(self) -> usize {
+        usize::from(self.holders.min(self.reports))
     }
 }
 
@@ -146,6 +167,39 @@ impl Members {
         let member = self.of(dc);
         incarnation < member.incarnation
             || incarnation == member.incarnation && member.standing != Standing::In
+    }
+
+    /// Returns the number of reports after which `dc` is cut off if these members report; `by` names
+    /// each of them once.
+    ///
+    /// # Examples
+    ///
+    /// Once the last of five data centers was lost and admitted again, its report does not count as
+    /// one of the three, unless no other data center is left:
+    ///
+    /// ```
+    /// use mingle_geo::DcId;
+    /// use mingle_geo::certify::Entry;
+    /// use mingle_geo::members::{Membership, Quorum};
+    ///
+    /// let (quorum, lost) = (Quorum::of(5, 2), DcId(4));
+    /// let mut log = Membership::default();
+    /// log.apply(&Entry::Fence { dc: lost, incarnation: 0, quorum });
+    /// for by in [DcId(0), DcId(1), DcId(2)] {
+    ///     let known = Default::default();
+    ///     log.apply(&Entry::Frozen { dc: lost, incarnation: 0, by, known, epoch: 1 });
+    /// }
+    /// log.apply(&Entry::Admit { dc: lost, incarnation: 1 });
+    /// let needed = |by: [u8; 3]| log.members().needed(DcId(1), quorum, by.map(DcId));
+    /// assert_eq!((needed([0, 2, 3]), needed([0, 3, 4])), (3, 4));
+    /// ```
+    pub fn needed(&self, dc: DcId, quorum: Quorum, by: impl IntoIterator<Item = DcId>) -> usize {
+        let reports = usize::from(quorum.reports);
+        let later = by.into_iter().filter(|by| self.of(*by).incarnation > 0).count();
+        let is_out =
+            |(other, member): &(&DcId, &Member)| **other != dc && member.standing != Standing::In;
+        let left = quorum.others().saturating_sub(self.dcs.iter().filter(is_out).count());
+        (reports + later).min(left).max(reports)
     }
 
     /// Returns the data centers whose incarnation is later than the first.
@@ -238,6 +292,11 @@ impl Membership {
 
     /// Applies an entry of the log. Entries that are late or do not concern members have no effect.
     pub fn apply(&mut self, entry: &Entry) {
+        self.apply_with(entry, Planted::default());
+    }
+
+    /// Like [`apply`](Self::apply), with a mistake that may be planted.
+    pub(crate) fn apply_with(&mut self, entry: &Entry, planted: Planted) {
         match *entry {
             Entry::Fence { dc, incarnation, quorum } => {
                 let member = Member { incarnation, standing: Standing::In };
@@ -247,9 +306,14 @@ impl Membership {
                     self.leave_out(dc);
                     let (since, known) = (self.members.epoch, BTreeMap::new());
                     self.reports.insert(dc, Reports { quorum, since, known });
+                    let awaited: Vec<DcId> = self.reports.keys().copied().collect();
+                    awaited.into_iter().for_each(|dc| self.decide(dc, planted));
                 }
             }
-            Entry::Frozen { dc, by, known, .. } if !self.has(entry) => self.report(dc, by, known),
+            Entry::Frozen { dc, by, known, .. } if !self.has(entry) => {
+                self.report(dc, by, known);
+                self.decide(dc, planted);
+            }
             Entry::Admit { dc, incarnation } => {
                 let before = incarnation.checked_sub(1);
                 let standing = Standing::Fenced;
@@ -265,17 +329,28 @@ impl Membership {
 
     fn report(&mut self, dc: DcId, by: DcId, known: Timestamp) {
         let Some(reports) = self.reports.get_mut(&dc) else { return };
+        // The reporter drops everything above the cut.
+        let bound = self.members.bound_of(dc, self.members.of(dc).incarnation);
+        reports.known.insert(by, known.min(bound.unwrap_or(known)));
+    }
+
+    /// Cuts off a data center once enough have reported, and makes the cut final once enough have
+    /// reached it.
+    fn decide(&mut self, dc: DcId, planted: Planted) {
+        let Some(reports) = self.reports.get_mut(&dc) else { return };
         let member = self.members.of(dc);
         let is_cut = member.standing == Standing::Settling;
-        // The reporter drops everything above the cut.
-        let bound = self.members.bound_of(dc, member.incarnation);
-        reports.known.insert(by, known.min(bound.unwrap_or(known)));
-        if !is_cut && reports.known.len() < usize::from(reports.quorum.reports) {
+        let needed = if planted.is(Flaw::SuccessorReports) {
+            usize::from(reports.quorum.reports)
+        } else {
+            self.members.needed(dc, reports.quorum, reports.known.keys().copied())
+        };
+        if !is_cut && reports.known.len() < needed {
             return;
         }
         let at = reports.known.values().copied().max().unwrap_or_default();
         reports.known.retain(|_, known| *known == at);
-        let standing = if reports.known.len() < usize::from(reports.quorum.holders) {
+        let standing = if reports.known.len() < reports.quorum.settled() {
             Standing::Settling
         } else {
             self.reports.remove(&dc);
@@ -328,173 +403,5 @@ impl Membership {
             Entry::Admit { dc, incarnation } => self.members.of(dc).incarnation >= incarnation,
             _ => true,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const D0: DcId = DcId(0);
-
-    fn fence(incarnation: u32) -> Entry {
-        Entry::Fence { dc: D0, incarnation, quorum: Quorum::of(3, 1) }
-    }
-
-    fn frozen(by: u8, known: u64) -> Entry {
-        frozen_in(1, by, known)
-    }
-
-    /// A report in `epoch`.
-    fn frozen_in(epoch: u32, by: u8, known: u64) -> Entry {
-        Entry::Frozen { dc: D0, incarnation: 0, by: DcId(by), known: Timestamp(known), epoch }
-    }
-
-    /// One of five data centers is given up.
-    fn fence_of_five(dc: u8) -> Entry {
-        Entry::Fence { dc: DcId(dc), incarnation: 0, quorum: Quorum::of(5, 2) }
-    }
-
-    fn standing(log: &Membership) -> Standing {
-        log.members().of(D0).standing
-    }
-
-    fn after(entries: &[Entry]) -> Membership {
-        let mut log = Membership::default();
-        for entry in entries {
-            log.apply(entry);
-        }
-        log
-    }
-
-    #[test]
-    fn the_cut_is_the_highest_of_the_first_reports() {
-        let log = after(&[fence(0), frozen(2, 7), frozen(1, 3), frozen(3, 9)]);
-        assert_eq!(log.members().cut_of(D0, 0), Some(Timestamp(7)));
-        assert_eq!(log.members().epoch(), 2);
-        assert!(log.members().is_over(D0, 0) && !log.members().is_over(D0, 1));
-        assert_eq!(log.members().cuts_after(1).count(), 1);
-        assert_eq!(log.members().cuts_after(2).count(), 0);
-    }
-
-    #[test]
-    fn nobody_reports_twice_nor_on_itself() {
-        let log = after(&[fence(0), frozen(1, 3), frozen(1, 8), frozen(0, 9)]);
-        assert_eq!(log.members().of(D0).standing, Standing::Fencing);
-        assert!(log.has(&frozen(1, 3)) && !log.has(&frozen(2, 3)));
-    }
-
-    #[test]
-    fn what_comes_too_late_or_too_early_has_no_effect() {
-        for entries in [vec![frozen(1, 3), frozen(2, 3)], vec![fence(1)], Vec::new()] {
-            assert_eq!(after(&entries).members(), &Members::default());
-        }
-        let fenced = [fence(0), frozen(1, 3), frozen(2, 4)];
-        let again = [fence(0), frozen(1, 3), frozen(2, 4), fence(0), frozen(3, 9)];
-        assert_eq!(after(&fenced), after(&again));
-        assert!(after(&fenced).has(&fence(0)));
-    }
-
-    #[test]
-    fn only_the_next_incarnation_is_admitted_and_only_after_a_cut() {
-        let admit = |incarnation| Entry::Admit { dc: D0, incarnation };
-        for entries in [vec![admit(0), admit(1)], vec![fence(0), admit(1)]] {
-            assert_eq!(after(&entries).members().of(D0).incarnation, 0);
-        }
-        let log = after(&[fence(0), frozen(1, 3), frozen(2, 4), admit(2), admit(1), fence(0)]);
-        let members = log.members();
-        assert_eq!(members.of(D0), Member { incarnation: 1, standing: Standing::In });
-        assert_eq!((members.epoch(), members.cut_of(D0, 0)), (3, Some(Timestamp(4))));
-        assert_eq!(members.admitted(), [(D0, 1)]);
-        assert!(members.is_over(D0, 0) && !members.is_over(D0, 1));
-        assert!(log.has(&admit(1)) && !log.has(&admit(2)) && !log.has(&fence(1)));
-    }
-
-    #[test]
-    fn what_goes_on_from_members_asks_for_reports_anew() {
-        let before = after(&[fence(0), frozen(1, 3)]);
-        let quorum = Quorum::of(3, 1);
-        let mut log = Membership::resume(before.members().clone(), quorum);
-        log.apply(&frozen(2, 7));
-        assert_eq!(log.members().of(D0).standing, Standing::Fencing);
-        log.apply(&frozen(1, 3));
-        assert_eq!(log.members().cut_of(D0, 0), Some(Timestamp(7)));
-        let resumed = Membership::resume(log.members().clone(), quorum);
-        assert_eq!(resumed, log, "there is nothing to be reported");
-    }
-
-    #[test]
-    fn a_cut_that_one_alone_has_reached_does_not_stand() {
-        let reports = [fence_of_five(0), frozen(1, 9), frozen(2, 5), frozen(3, 7)];
-        let mut log = after(&reports);
-        assert_eq!(standing(&log), Standing::Settling);
-        assert_eq!((log.members().cut_of(D0, 0), log.members().cuts_after(0).count()), (None, 0));
-        assert_eq!(log.members().bound_of(D0, 0), Some(Timestamp(9)));
-        assert!(log.members().is_over(D0, 0));
-        log.apply(&Entry::Admit { dc: D0, incarnation: 1 });
-        // One report is too low, and the other reporter has reported before.
-        for entry in [frozen_in(2, 2, 8), frozen_in(2, 1, 9)] {
-            assert!(log.has(&entry));
-            log.apply(&entry);
-            assert_eq!((standing(&log), log.members().epoch()), (Standing::Settling, 2));
-        }
-        // A reporter that had more drops the excess.
-        for entry in [frozen_in(2, 2, 9), frozen(4, 11)] {
-            let mut log = log.clone();
-            assert!(!log.has(&entry));
-            log.apply(&entry);
-            assert_eq!((standing(&log), log.members().epoch()), (Standing::Fenced, 3));
-            assert_eq!(log.members().cut_of(D0, 0), Some(Timestamp(9)));
-            // Vectors were clipped when the cut was set, one epoch earlier.
-            assert_eq!(log.members().cuts_after(2).count(), 0);
-        }
-    }
-
-    #[test]
-    fn what_an_incarnation_said_is_not_said_by_the_next() {
-        let (dc, incarnation) = (DcId(1), 0);
-        let cut_off = |by, epoch| Entry::Frozen { dc, incarnation, by, known: Timestamp(1), epoch };
-        let mut log = after(&[fence_of_five(0), fence_of_five(1)]);
-        for by in [2, 3, 4] {
-            log.apply(&cut_off(DcId(by), 2));
-        }
-        log.apply(&Entry::Admit { dc, incarnation: 1 });
-        assert!(log.members().is_in(dc));
-        assert!(log.has(&frozen_in(2, 1, 9)), "it comes late");
-        assert!(!log.has(&frozen_in(4, 1, 5)));
-    }
-
-    #[test]
-    fn a_cut_that_nobody_can_reach_any_more_is_agreed_on_anew() {
-        let reports = [fence_of_five(0), frozen(1, 9), frozen(2, 5), frozen(3, 7)];
-        let mut log = after(&reports);
-        log.apply(&fence_of_five(2));
-        assert_eq!(standing(&log), Standing::Settling, "another has all of it");
-        log.apply(&fence_of_five(1));
-        assert_eq!((standing(&log), log.members().epoch()), (Standing::Fencing, 4));
-        assert_eq!(log.members().bound_of(D0, 0), None);
-        // A report of an earlier epoch does not count: the reporter may have accepted more since.
-        assert!(log.has(&frozen_in(3, 3, 7)));
-        for entry in [frozen_in(3, 3, 7), frozen_in(4, 3, 8), frozen_in(4, 4, 8)] {
-            log.apply(&entry);
-        }
-        assert_eq!(standing(&log), Standing::Fencing);
-        // A data center that is given up itself does not report; its next incarnation may.
-        let Some(reports) = log.reports.get(&DcId(2)) else { panic!("{log:?}") };
-        let quorum = Quorum { reports: 2, ..reports.quorum };
-        let mut resumed = Membership::resume(log.members().clone(), quorum);
-        for by in [3, 4] {
-            resumed.apply(&frozen_in(4, by, 8));
-        }
-        assert_eq!(resumed.members().cut_of(D0, 0), Some(Timestamp(8)));
-        assert_eq!(resumed.members().cuts_after(3).count(), 1);
-    }
-
-    #[test]
-    fn who_is_given_up_itself_does_not_report() {
-        let quorum = Quorum::of(3, 1);
-        let other = Entry::Fence { dc: DcId(1), incarnation: 0, quorum };
-        let log = after(&[fence(0), other, frozen(1, 3), frozen(2, 4)]);
-        assert_eq!(log.members().of(D0).standing, Standing::Fencing);
     }
 }

@@ -354,12 +354,25 @@ impl Shared {
             return Err(self.core.refused(refusal.to_string()));
         }
         if !is_done {
-            let name = self.name(dc);
-            return Err(self.core.unavailable(format!(
-                "the other data centers have not agreed on {name} after {CHANGE_WAIT_MAX:?}; once they can, they will"
-            )));
+            return Err(self.late(dc, &own.with(|inner| inner.awaited_for(dc))));
         }
         self.on_disk().await
+    }
+
+    /// Returns the error for a change that was not made in time.
+    fn late(&self, dc: DcId, awaited: &[DcId]) -> StoreError {
+        let name = self.name(dc);
+        if awaited.is_empty() {
+            return self.core.unavailable(format!(
+                "the other data centers have not agreed on {name} after {CHANGE_WAIT_MAX:?}; once they can, they will"
+            ));
+        }
+        let awaited: Vec<&str> = awaited.iter().map(|dc| &**self.name(*dc)).collect();
+        self.core.unavailable(format!(
+            "{name} is being given up, but after {CHANGE_WAIT_MAX:?} no report has come of what {} had of it; the change \
+             is made once it comes, or once those are given up as well",
+            awaited.join(", ")
+        ))
     }
 
     /// Waits until everything queued so far is written to disk.

@@ -249,3 +249,41 @@ fn nobody_waits_for_who_comes_up() {
         "{longest:?} of {took:?}"
     );
 }
+
+#[test]
+fn whoever_came_back_does_not_report_for_its_predecessor() {
+    let five = ["oslo", "rome", "lima", "bonn", "kiev"];
+    for (level, is_lima_back) in BOTH.into_iter().flat_map(|level| [(level, true), (level, false)])
+    {
+        let world = TestWorld::new(7);
+        let geo = GeoConfig { datacenters: five.map(Into::into).to_vec(), ..geo() };
+        let store = open(&world, level, EmbeddedConfig::in_memory().with_geo(geo));
+        put(&world, &store, &Session::at("rome"), 1);
+        pass(&world, 2_000);
+        store.kill("kiev").expect("it is there");
+        world.block_on(store.give_up("kiev")).expect("the others agree");
+        world.block_on(store.admit("kiev")).expect("it comes up");
+        pass(&world, 2_000);
+        // Two that were never lost have still to report, and kiev. Lima may have what kiev had.
+        for city in ["rome", "lima"] {
+            store.kill(city).expect("it is there");
+        }
+        let error = world.block_on(store.give_up("rome")).expect_err("lima is down").to_string();
+        assert!(error.contains("no report has come of what lima had of it"), "{error}");
+        assert_eq!(state(&store, "rome"), DatacenterState::BeingGivenUp);
+        if is_lima_back {
+            store.start("lima").expect("it has its data");
+            world.block_on(store.give_up("rome")).expect("all have reported");
+        } else {
+            world.block_on(store.give_up("lima")).expect("the others agree");
+            pass(&world, 2_000);
+            world.block_on(store.admit("lima")).expect("it comes up");
+        }
+        assert_eq!(state(&store, "rome"), DatacenterState::GivenUp, "{level}");
+        world.block_on(store.admit("rome")).expect("it comes up");
+        pass(&world, 2_000);
+        for city in five {
+            assert_eq!(found(&world, &store, &Session::at(city)), Ok(vec![1]), "{level} {city}");
+        }
+    }
+}

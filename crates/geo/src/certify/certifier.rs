@@ -176,7 +176,7 @@ impl Certifier {
             Entry::Decide { id, begun_us, decision } => self.decided(*id, *begun_us, *decision),
             Entry::Advance { to } => self.last = self.last.max(*to),
             Entry::Fence { .. } | Entry::Frozen { .. } | Entry::Admit { .. } => {
-                self.membership.apply(entry);
+                self.membership.apply_with(entry, self.config.planted);
             }
             Entry::Stop(next) => {
                 self.stopped = Some(Stopped { next: next.clone(), void: 0 });

@@ -113,6 +113,16 @@ pub enum ChangeError {
         /// The time that was waited for, in milliseconds.
         ms: u64,
     },
+    /// Some data centers have not reported in time what they have of one that is being given up. The
+    /// change is made once they do, or once they are given up as well.
+    Unreported {
+        /// The data center.
+        dc: DcId,
+        /// The data centers that are not connected.
+        missing: Vec<DcId>,
+        /// The time that was waited for, in milliseconds.
+        ms: u64,
+    },
     /// The process has stopped.
     Stopped,
 }
@@ -158,6 +168,15 @@ impl fmt::Display for ChangeError {
                 f,
                 "the others have not agreed on {dc} within {ms} ms; the change may still be made"
             ),
+            Self::Unreported { dc, missing, ms } => {
+                let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "{dc} is being given up, but within {ms} ms no report came of what {} had of it; the \
+                     change is made once it comes, or once those are given up as well",
+                    missing.join(", ")
+                )
+            }
             Self::Stopped => f.write_str("the process of this data center has stopped"),
         }
     }

@@ -20,7 +20,9 @@ fn data_center(name: &[u8]) -> Result<DcId, Fault> {
 
 fn refused(error: &ChangeError) -> Reply {
     let word = match error {
-        ChangeError::TooFew { .. } | ChangeError::TimedOut { .. } => "NOQUORUM",
+        ChangeError::TooFew { .. }
+        | ChangeError::TimedOut { .. }
+        | ChangeError::Unreported { .. } => "NOQUORUM",
         ChangeError::Over { .. } => "FENCED",
         _ => "ERR",
     };

@@ -23,13 +23,20 @@ pub(super) fn gives_up_twice(seed: u64, setup: &Setup) -> bool {
     seed % 10 == 4 && setup.config.f >= 2
 }
 
+/// True if a seed gives up a data center of whose newest transactions one holder was lost and admitted
+/// again, and another one does not answer.
+pub(super) fn gives_up_after_return(seed: u64, setup: &Setup) -> bool {
+    seed % 10 == 7 && setup.config.f >= 2 && setup.config.partition_count >= 2
+}
+
 /// Adds a data center that is given up to the schedule of one seed in four, and of those that give
-/// one up twice, if other data centers can agree on that and no other is lost.
+/// up more in a certain way, if other data centers can agree on that and no other is lost.
 pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
     let mut random = Random::new(mix(seed ^ 0x00fe_11ce));
     let is_loss = |event: &Event| matches!(event, Event::Fault { fault: Fault::Lose { .. }, .. });
     let is_fit = setup.strong.is_some() && setup.config.f > 0 && setup.focus != Focus::FarClocks;
-    let is_drawn = |random: &mut Random| random.one_in(4) || gives_up_twice(seed, setup);
+    let is_certain = gives_up_twice(seed, setup) || gives_up_after_return(seed, setup);
+    let is_drawn = |random: &mut Random| random.one_in(4) || is_certain;
     if !is_fit || schedule.iter().any(is_loss) || !is_drawn(&mut random) {
         return;
     }

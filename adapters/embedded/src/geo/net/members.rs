@@ -124,6 +124,19 @@ impl Inner {
         (reached.len() < needed).then_some((reached, needed))
     }
 
+    /// Returns the members that do not run or cannot be reached, if a data center is being given up and
+    /// its cut may wait for their reports.
+    pub fn awaited_for(&self, dc: DcId) -> Vec<DcId> {
+        if !matches!(self.members.of(dc).standing, Standing::Fencing | Standing::Settling) {
+            return Vec::new();
+        }
+        let reached = self.speaker(dc).0.map_or_else(Vec::new, |(_, reached)| reached);
+        let others = (0..self.sites.len()).map(|other| DcId(other as u8));
+        let is_awaited =
+            |other: &DcId| *other != dc && self.members.is_in(*other) && !reached.contains(other);
+        others.filter(is_awaited).collect()
+    }
+
     /// Asks for a change; the caller repeats this until the change is made.
     pub fn ask(&mut self, client: u64, change: Change) {
         let (Change::GiveUp(dc, incarnation) | Change::Admit(dc, incarnation)) = change;

@@ -199,7 +199,7 @@ impl Driver {
         // The caller may have gone away.
         match caller {
             _ if !is_made => {
-                caller.fail(ChangeError::TimedOut { dc, ms: CHANGE_US_MAX / 1_000 });
+                caller.fail(self.late(dc, incarnation));
             }
             Caller::Fence(caller) => {
                 let cut = self.members().cut_of(dc, incarnation).unwrap_or_default();
@@ -212,6 +212,25 @@ impl Driver {
                 let _ = caller.send(Ok(incarnation));
             }
         }
+    }
+
+    /// Returns why a change was not made in time.
+    fn late(&self, dc: DcId, incarnation: u32) -> ChangeError {
+        let (members, ms) = (self.members(), CHANGE_US_MAX / 1_000);
+        let member = members.of(dc);
+        let is_begun = member.incarnation == incarnation
+            && matches!(member.standing, Standing::Fencing | Standing::Settling);
+        let connected = self.links.connected();
+        let is_missing = |other: &DcId| {
+            ![dc, self.settings.dc].contains(other)
+                && members.is_in(*other)
+                && !connected.contains(other)
+        };
+        let missing: Vec<DcId> = (0..self.settings.dc_count).map(DcId).filter(is_missing).collect();
+        if !is_begun || missing.is_empty() {
+            return ChangeError::TimedOut { dc, ms };
+        }
+        ChangeError::Unreported { dc, missing, ms }
     }
 
     /// Handles an answer to a request of the driver.

@@ -4,7 +4,7 @@ use mingle_model::random::{Random, mix};
 
 use super::COLUMNS_MAX;
 use crate::geo::fault::{Event, Fault, Kept, Place, Shape};
-use crate::geo::fence::gives_up_twice;
+use crate::geo::fence::{gives_up_after_return, gives_up_twice};
 use crate::geo::setup::{Setup, within};
 
 /// The state while the admissions are drawn.
@@ -28,10 +28,15 @@ pub(in crate::geo) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) 
     let (random, apart) = (Random::new(mix(seed ^ 0x004e_301d)), Random::new(mix(seed ^ 0xa9a47)));
     let mut draw = Draw { random, apart, setup, schedule };
     let is_twice = gives_up_twice(seed, setup);
-    if draw.random.one_in(5) && !is_twice {
+    let is_after_return = gives_up_after_return(seed, setup);
+    if draw.random.one_in(5) && !is_twice && !is_after_return {
         return;
     }
     let lasts_us = setup.lasts_us;
+    if is_after_return {
+        draw.after_return((dc, fenced_us));
+        return;
+    }
     let at_us = fenced_us + within(&mut draw.random, (lasts_us / 40, lasts_us / 4));
     draw.admit(dc, at_us);
     if draw.random.one_in(2) {
@@ -141,6 +146,45 @@ impl Draw<'_> {
             let shape = Shape::Siblings(dc, other, partition);
             self.add(begin_us, lasts_us, Fault::Cut { shape, is_held: false });
         }
+    }
+
+    /// Gives up a second data center. Besides itself, only two others hold its newest transactions in
+    /// one partition: `first`, until it is given up, and a third one, which does not answer when the
+    /// second is given up.
+    fn after_return(&mut self, (first, fenced_us): (u8, u64)) {
+        let dc_count = self.setup.config.dc_count;
+        let mut others: Vec<u8> = (0..dc_count).filter(|dc| *dc != first).collect();
+        let second = others.swap_remove(self.random.below(others.len()));
+        let third = others.swap_remove(self.random.below(others.len()));
+        // The group of partition 0 decides on members, so its replicas stay connected.
+        let partitions = usize::from(self.setup.config.partition_count);
+        let partition = 1 + self.random.below(partitions - 1) as u16;
+        let is_cut = |event: &mut Event| {
+            let Event::Fault { fault: Fault::Cut { shape, .. }, .. } = event else { return false };
+            *shape == Shape::Off(first)
+        };
+        self.schedule.extract_if(.., is_cut).for_each(drop);
+        let begin_us = fenced_us.saturating_sub(within(&mut self.random, (50_000, 500_000)));
+        let admitted_us = fenced_us + within(&mut self.random, (100_000, 600_000));
+        let again_us = admitted_us + within(&mut self.random, (200_000, 1_500_000));
+        let end_us = again_us + within(&mut self.random, (200_000, 900_000));
+        for holder in [second, third] {
+            for other in others.iter().copied() {
+                let shape = Shape::Siblings(holder, other, partition);
+                self.add(begin_us, end_us - begin_us, Fault::Cut { shape, is_held: false });
+            }
+            let shape = Shape::Siblings(holder, first, partition);
+            self.add(fenced_us, end_us - fenced_us, Fault::Cut { shape, is_held: false });
+        }
+        self.admit(first, admitted_us);
+        let before_us = within(&mut self.random, (5_000, 100_000));
+        let place = Place::Replica(third, partition);
+        let crash = Fault::Crash { place, kept: Kept::All };
+        self.add(again_us - before_us, end_us - again_us + before_us, crash);
+        if self.random.one_in(2) {
+            self.add(again_us, 0, Fault::Lose { dc: second });
+        }
+        self.add(again_us, 0, Fault::Fence { dc: second });
     }
 
     /// Gives up the same data center once more.
