@@ -9,6 +9,7 @@ use tokio_postgres::Client;
 use crate::config::{OpenError, PostgresConfig};
 use crate::connect::{Connector, Isolation};
 use crate::error::message;
+use crate::mapping::cascades::Cascade;
 use crate::mapping::column::{Column, Described};
 use crate::mapping::form::check_folding;
 use crate::mapping::inspect::Table;
@@ -26,6 +27,11 @@ pub struct TableDescription {
     pub key: Vec<String>,
     /// Its foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
+    /// The columns of each ordinary index of all its rows (a B-tree of columns, in one direction), except
+    /// the one of its primary key.
+    pub indexes: Vec<Vec<String>>,
+    /// The tables of which the database changes rows when rows of this one are deleted.
+    pub reaches: Vec<Reach>,
     /// The reason why no object can be in it, independent of its columns.
     pub obstacle: Option<String>,
     /// Remarks for the author of a mapping.
@@ -78,6 +84,19 @@ pub struct ForeignKey {
     pub target: Vec<String>,
 }
 
+/// What the deletion of a row does to another table (`ON DELETE CASCADE`, `SET NULL`, `SET DEFAULT`),
+/// also by way of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The schema of the other table.
+    pub schema: String,
+    /// The other table.
+    pub table: String,
+    /// What happens, and by which foreign key, such as
+    /// `deletes rows of pets (FOREIGN KEY pets_owner of pets)`.
+    pub text: String,
+}
+
 const ROW_SECURITY: &str = "row level security is on: rows that its policies hide from the binding's user are as if \
                             they were not there, and a write of one is refused";
 
@@ -102,6 +121,20 @@ JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.own \
 JOIN pg_attribute AS b ON b.attrelid = t.oid AND b.attnum = k.other \
 WHERE f.contype = 'f' AND m.nspname = $1::text AND c.relname = $2::text \
 GROUP BY f.oid, f.conname, n.nspname, t.relname ORDER BY f.conname";
+
+/// Selects the columns of the ordinary indexes of a table. The bits of an index's options are its direction
+/// and the place of nulls.
+const INDEXES: &str = "\
+SELECT array_agg(a.attname::text ORDER BY k.place) \
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam \
+JOIN pg_class AS t ON t.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace \
+CROSS JOIN LATERAL unnest(i.indkey::int2[], i.indclass::oid[], i.indoption::int2[]) \
+WITH ORDINALITY AS k(attnum, class, options, place) \
+JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum = k.attnum JOIN pg_opclass AS o ON o.oid = k.class \
+WHERE n.nspname = $1::text AND t.relname = $2::text AND m.amname = 'btree' AND i.indisvalid \
+AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT i.indisprimary AND k.place <= i.indnkeyatts \
+GROUP BY i.indexrelid, c.relname HAVING bool_and(o.opcdefault) AND min(k.options) = max(k.options) \
+ORDER BY c.relname";
 
 /// Describes the tables and views of a schema, in order of their names.
 ///
@@ -144,6 +177,8 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
             columns: Vec::new(),
             key: row.get(2),
             foreign_keys: Vec::new(),
+            indexes: Vec::new(),
+            reaches: Vec::new(),
             obstacle: None,
             remarks: Vec::new(),
         };
@@ -162,6 +197,11 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
                 column(found, is_key, folding.as_ref().and_then(Option::as_deref))
             });
             table.columns = described.collect();
+            let reached = found.cascades.into_iter().map(Cascade::described);
+            table.reaches =
+                reached.map(|(schema, table, text)| Reach { schema, table, text }).collect();
+            let indexes = client.query(INDEXES, &[&schema, &table.name]).await;
+            table.indexes = indexes.map_err(failed)?.iter().map(|row| row.get(0)).collect();
             let keys = client.query(FOREIGN_KEYS, &[&schema, &table.name]).await;
             let keys = keys.map_err(failed)?;
             table.foreign_keys = keys

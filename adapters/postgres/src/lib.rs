@@ -59,7 +59,7 @@ mod wire;
 mod writing;
 
 pub use config::{Migrate, OpenError, PostgresConfig};
-pub use describe::{ColumnDescription, Enumeration, ForeignKey, TableDescription, describe};
+pub use describe::{ColumnDescription, Enumeration, ForeignKey, Reach, TableDescription, describe};
 pub use examine::{Examination, examine};
 pub use inside::{HostTransaction, JoinError, Joined};
 pub use mapping::{CollectionMapping, MayRefuse, ObjectMapping};

@@ -2,6 +2,7 @@
 
 mod address;
 mod enums;
+mod indexes;
 mod join;
 mod names;
 mod objects;

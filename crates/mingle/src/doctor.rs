@@ -106,6 +106,8 @@ async fn examine_store(
             let mingle_store_postgres::Examination { mut findings, may_refuse } = examined.await;
             let late = crate::open::late_refusals(program, id, &may_refuse);
             findings.extend(late.into_iter().map(|text| Finding::warning("constraints", text)));
+            let reached = crate::open::reached_by_deletions(program, id, &may_refuse);
+            findings.extend(reached.into_iter().map(|text| Finding::warning("deletions", text)));
             ("postgres", findings)
         }
         #[cfg(feature = "redis")]

@@ -6,9 +6,10 @@ use mingle_model::{FieldType, Name, ObjectType, Schema, Type, Value};
 use mingle_store::StoreSchema;
 use tokio_postgres::Client;
 
+use super::cascades::{Cascade, mark_reached};
 use super::circles::{mark_circles, reference};
 use super::column::{Column, Described, Use};
-use super::queries::{COLUMNS, CONSTRAINTS, REFERENCES, REST, UNIQUE};
+use super::queries::{CASCADES, COLUMNS, CONSTRAINTS, REFERENCES, REST, UNIQUE};
 use super::{CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Reference, Rows};
 use crate::catalog::own_objects;
 use crate::error::message;
@@ -30,6 +31,8 @@ pub(crate) struct Table {
     triggers: Vec<String>,
     /// Its foreign keys.
     references: Vec<Reference>,
+    /// The foreign keys by which the deletion of its rows reaches others.
+    pub(crate) cascades: Vec<Cascade>,
     /// Tables that inherit from it and have rows of their own.
     children: Vec<String>,
     /// True if policies restrict the rows that are visible and can be changed.
@@ -53,6 +56,7 @@ pub(crate) async fn inspect(
     }
     check_folded(client, &found).await?;
     mark_circles(&mut found);
+    mark_reached(&mut found);
     Ok(found)
 }
 
@@ -177,7 +181,8 @@ async fn check(
         ));
     }
     let rows = table.rows(keys);
-    Ok(Mapped { rows, numbered, fields, constraints, key_indexes })
+    let cascades = table.cascades;
+    Ok(Mapped { rows, numbered, fields, constraints, cascades, key_indexes })
 }
 
 /// Returns the types of a key's columns.
@@ -279,6 +284,7 @@ impl Table {
         let rows = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;
         let rest = client.query_one(REST, &[&quoted]).await.map_err(failed)?;
         let references = client.query(REFERENCES, &[&quoted]).await.map_err(failed)?;
+        let cascades = client.query(CASCADES, &[&quoted]).await.map_err(failed)?;
         let that = |column: usize| {
             let found = rows.iter().filter(|row| row.get(column));
             found.map(|row| row.get(0)).collect()
@@ -292,6 +298,7 @@ impl Table {
             children: rest.get(1),
             has_row_security: rest.get(2),
             references: references.iter().map(reference).collect(),
+            cascades: cascades.iter().map(Cascade::of).collect(),
         })
     }
 

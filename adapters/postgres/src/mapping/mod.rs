@@ -58,21 +58,29 @@ pub struct MayRefuse {
     pub deletions: BTreeSet<String>,
     /// Fields that can only be read, as the database alone sets their columns, with the reason.
     pub read_only: BTreeMap<Name, String>,
+    /// What the database itself does to other objects of the store when this one is deleted
+    /// (`ON DELETE CASCADE`, `SET NULL` and `SET DEFAULT`).
+    pub reaches: BTreeSet<String>,
 }
 
 impl MayRefuse {
-    /// True if nothing can refuse a change.
+    /// True if nothing can refuse a change, and no deletion reaches other objects.
     pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.deletions.is_empty() && self.read_only.is_empty()
+        self.writes.is_empty()
+            && self.deletions.is_empty()
+            && self.read_only.is_empty()
+            && self.reaches.is_empty()
     }
 
     fn add(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.deletions.extend(other.deletions);
         self.read_only.extend(other.read_only);
+        self.reaches.extend(other.reaches);
     }
 }
 
+pub(crate) mod cascades;
 mod circles;
 pub(crate) mod column;
 pub(crate) mod form;
@@ -89,6 +97,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::layout::Layout;
 use crate::wire::Param;
+use cascades::Cascade;
 use column::Column;
 
 /// Deserializes one name, or a list of names.
@@ -117,6 +126,8 @@ pub(crate) struct Mapped {
     pub(crate) fields: Vec<MappedField>,
     /// The parts of the tables that may refuse a change.
     pub(crate) constraints: MayRefuse,
+    /// The foreign keys by which the deletion of an object reaches other rows.
+    pub(crate) cascades: Vec<Cascade>,
     /// Unique indexes of keys, elements and entries, by schema and name.
     pub(crate) key_indexes: Vec<(String, String)>,
 }

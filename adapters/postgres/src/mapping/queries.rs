@@ -78,3 +78,15 @@ SELECT n.nspname::text, t.relname::text, \
 (SELECT array_agg(a.attname::text) FROM pg_attribute AS a WHERE a.attrelid = f.conrelid AND a.attnum = ANY (f.conkey)) \
 FROM pg_constraint AS f JOIN pg_class AS t ON t.oid = f.confrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace \
 WHERE f.conrelid = $1::text::regclass AND f.contype = 'f' ORDER BY f.conname";
+
+/// Selects the tables whose rows the database changes when rows of a table are deleted, also by way of
+/// others: schema and name; the action of the foreign key; and its description.
+pub(super) const CASCADES: &str = "\
+WITH RECURSIVE reached AS (\
+SELECT f.oid, f.conrelid, f.confdeltype FROM pg_constraint AS f WHERE f.confrelid = $1::text::regclass \
+AND f.contype = 'f' AND f.confdeltype IN ('c', 'n', 'd') AND f.conparentid = 0 \
+UNION SELECT f.oid, f.conrelid, f.confdeltype FROM reached AS r JOIN pg_constraint AS f ON f.confrelid = r.conrelid \
+WHERE r.confdeltype = 'c' AND f.contype = 'f' AND f.confdeltype IN ('c', 'n', 'd') AND f.conparentid = 0) \
+SELECT n.nspname::text, t.relname::text, r.confdeltype::text, 'FOREIGN KEY ' || f.conname || ' of ' || t.oid::regclass::text \
+FROM reached AS r JOIN pg_constraint AS f ON f.oid = r.oid JOIN pg_class AS t ON t.oid = r.conrelid \
+JOIN pg_namespace AS n ON n.oid = t.relnamespace ORDER BY t.oid::regclass::text, f.conname";

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_store_postgres::{ColumnDescription, ForeignKey, TableDescription};
+use mingle_store_postgres::{ColumnDescription, ForeignKey, Reach, TableDescription};
 
 use super::enums::{Enum, Enums};
+use super::indexes::{Index, indexes};
 use super::join;
 use super::names::{Taken, identifier, of_object};
 
@@ -47,6 +48,8 @@ pub struct Object {
     pub fields: Vec<Field>,
     /// Its sets and maps.
     pub collections: Vec<Collection>,
+    /// Its indexes.
+    pub indexes: Vec<Index>,
     /// The columns of its table that are left out.
     pub left_out: Vec<LeftOut>,
     /// Remarks on its table: a line each.
@@ -244,6 +247,10 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
         }
     }
     design.objects.sort_by(|a, b| a.table.cmp(&b.table));
+    for object in &mut design.objects {
+        let table = tables.iter().find(|table| table.name == object.table);
+        object.note_reaches(schema, table.map_or(&[], |table| &table.reaches));
+    }
     let types = design.objects.iter().flat_map(|object| {
         let fields = object.fields.iter().chain(&object.key.parts).map(|field| &*field.declared);
         fields.chain(object.collections.iter().map(|collection| &*collection.declared))
@@ -319,11 +326,25 @@ fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
             Key { name: part.name.clone(), declared: part.declared.clone(), parts }
         }
     };
+    let indexes = indexes(table, &fields);
     let (table, remarks) = (table.name.clone(), table.remarks.clone());
-    Object { name, table, key, fields, collections: Vec::new(), left_out, remarks }
+    Object { name, table, key, fields, collections: Vec::new(), indexes, left_out, remarks }
 }
 
 impl Object {
+    /// Notes what the database does to other objects when one of these is deleted. The rows of an object's
+    /// own collections go with it in any case.
+    fn note_reaches(&mut self, schema: &str, reaches: &[Reach]) {
+        let is_own = |reach: &&Reach| {
+            let mut own = self.collections.iter().map(|collection| &collection.table);
+            reach.schema == schema && own.any(|table| *table == reach.table)
+        };
+        let notes = reaches.iter().filter(|reach| !is_own(reach));
+        let notes =
+            notes.map(|reach| format!("when a row is deleted, the database {}", reach.text));
+        self.remarks.extend(notes);
+    }
+
     /// Adds the sets and maps of a join table.
     fn add(&mut self, join: join::Join) {
         let mut taken = Taken::default();

@@ -71,6 +71,9 @@ fn declaration(store: &str, object: &Object) -> String {
         }
         writeln!(text, "    {name}: {declared};").expect("a string takes all");
     }
+    for index in &object.indexes {
+        writeln!(text, "    {}", index.text()).expect("a string takes all");
+    }
     for remark in &object.remarks {
         writeln!(text, "    // {}", one_line(remark)).expect("a string takes all");
     }

@@ -51,6 +51,38 @@ pub fn late_refusals(
     late.into_iter().map(sentence).collect()
 }
 
+/// Returns a warning for each kind of object whose deletion makes the database change other objects of
+/// the store, if a transaction deletes one.
+pub fn reached_by_deletions(
+    program: &Program,
+    store: StoreId,
+    may_refuse: &BTreeMap<Name, MayRefuse>,
+) -> Vec<String> {
+    let mut found: BTreeMap<&Name, BTreeSet<&str>> = BTreeMap::new();
+    for plan in &program.plans {
+        let phases = plan.phases.iter().filter(|phase| phase.store == Some(store));
+        for (kind, change) in phases.flat_map(|phase| changed(program, phase)) {
+            if change == Change::Delete {
+                found.entry(kind).or_default().insert(&plan.name);
+            }
+        }
+    }
+    let store = &program.checked.stores[store.index()].name;
+    let warning = |(kind, transactions): (&Name, BTreeSet<&str>)| {
+        let reaches = &may_refuse.get(kind)?.reaches;
+        if reaches.is_empty() {
+            return None;
+        }
+        let transactions = transactions.into_iter().collect::<Vec<_>>().join(", ");
+        let reaches = reaches.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
+        Some(format!(
+            "when {transactions} deletes {kind}, store {store} itself {reaches}: the transaction does not see that, and nobody else takes it for \
+             a write of the transaction"
+        ))
+    };
+    found.into_iter().filter_map(warning).collect()
+}
+
 /// Returns the reason why a store cannot run a program that writes a field which can only be read; none if no
 /// transaction writes one.
 pub fn read_only_writes(

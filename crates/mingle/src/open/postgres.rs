@@ -7,7 +7,7 @@ use mingle_lang::hir::StoreId;
 use mingle_store::{StoreSchema, World};
 use mingle_store_postgres::{Postgres, PostgresConfig, ReplicatedPostgres};
 
-use super::late::{late_refusals, read_only_writes};
+use super::late::{late_refusals, reached_by_deletions, read_only_writes};
 use super::{Known, OpenError, Opened, at_least_snapshot};
 
 /// Opens a store over several servers that replicate to each other.
@@ -37,7 +37,8 @@ pub(super) async fn open(
         let refused = mingle_store_postgres::OpenError::Config { store: name, reason };
         return Err(OpenError::Postgres(refused));
     }
-    let warnings = late_refusals(program, id, &may_refuse);
+    let mut warnings = late_refusals(program, id, &may_refuse);
+    warnings.extend(reached_by_deletions(program, id, &may_refuse));
     known.postgres.insert(name, Arc::clone(&store));
     Ok(Opened { store, warnings })
 }

@@ -2,7 +2,7 @@
 //! no more.
 
 use mingle_model::Type;
-use mingle_store_postgres::{ColumnDescription, Enumeration, ForeignKey, TableDescription};
+use mingle_store_postgres::{ColumnDescription, Enumeration, ForeignKey, Reach, TableDescription};
 
 use super::{binding, next, program};
 use crate::init::objects::design;
@@ -68,7 +68,18 @@ fn column(name: String, fits: Result<Type, String>) -> ColumnDescription {
 fn table(name: String, columns: Vec<ColumnDescription>, keys: usize) -> TableDescription {
     let key = columns.iter().take(keys).map(|column| column.name.clone()).collect();
     let (foreign_keys, obstacle, remarks) = (Vec::new(), None, Vec::new());
-    TableDescription { name, kind: "table", columns, key, foreign_keys, obstacle, remarks }
+    let (indexes, reaches) = (Vec::new(), Vec::new());
+    TableDescription {
+        name,
+        kind: "table",
+        columns,
+        key,
+        foreign_keys,
+        indexes,
+        reaches,
+        obstacle,
+        remarks,
+    }
 }
 
 /// An object, one with a struct as its key, a join table with something left out, a table without a key.
@@ -117,6 +128,14 @@ fn tables(random: &mut Random) -> Vec<TableDescription> {
         table: item.name.clone(),
         target: item.key.clone(),
     });
+    let mut item = item;
+    item.indexes.push(vec![item.columns[1].name.clone(), item.columns[0].name.clone()]);
+    let text = random.name("deletes rows");
+    item.reaches.push(Reach { schema: "public".into(), table: place.name.clone(), text });
+    let mut place = place;
+    place
+        .indexes
+        .extend([vec![place.columns[2].name.clone()], vec![place.columns[1].name.clone()]]);
     let loose = table(random.name("loose"), vec![column(random.name("a"), Ok(Type::Int))], 0);
     vec![item, place, tags, loose]
 }

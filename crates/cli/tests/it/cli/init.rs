@@ -67,8 +67,16 @@ CREATE TABLE product_tags (
 );
 CREATE TABLE invoices (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    customer bigint NOT NULL REFERENCES customers
+    customer bigint NOT NULL REFERENCES customers ON DELETE CASCADE
 );
+CREATE INDEX ON orders (customer, placed);
+CREATE INDEX ON orders (placed DESC, id DESC) INCLUDE (gift);
+CREATE INDEX ON orders (referred_by) WHERE gift;
+CREATE INDEX ON orders (contact, placed DESC);
+CREATE INDEX ON orders (lower(contact));
+CREATE INDEX ON orders (state);
+CREATE INDEX ON products USING hash (shelf);
+CREATE INDEX ON invoices (customer);
 CREATE TABLE places (country text, city text, people bigint NOT NULL, PRIMARY KEY (country, city));
 CREATE TABLE log (at timestamptz NOT NULL DEFAULT now(), line text);
 CREATE VIEW big_orders AS SELECT order_id FROM order_items WHERE quantity > 100;
@@ -104,7 +112,8 @@ fn a_shop_becomes_a_program_that_runs() {
         "object Profile in shop {\n    key customer: ref Customer;\n    settings: option<json>;\n    in_: option<string>;\n",
         "    weight: option<float>;\n    shelf: date;\n    photo: option<bytes>;\n    // Can only be read: the database sets it.\n    label: option<string>;\n",
         "// Left out: search is tsvector: it is for searches",
-        "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n    state: OrderState;\n    shipped: option<list<time>>;\n    paid: option<list<decimal>>;\n",
+        "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n    state: OrderState;\n    shipped: option<list<time>>;\n    paid: option<list<decimal>>;\n    order_items: map<ref Product, int>;\n    index by customer, placed;\n    index by placed;\n}",
+        "    index by email;\n    // when a row is deleted, the database deletes rows of invoices (FOREIGN KEY invoices_customer_fkey of invoices)\n",
         "\nenum Tier {\n    basic,\n    gold,\n}\n",
         "\nenum OrderState {\n    new_ = \"new\",\n    paid,\n    nc_17 = \"NC-17\",\n}\n",
         "    order_items: map<ref Product, int>;\n",
@@ -114,7 +123,7 @@ fn a_shop_becomes_a_program_that_runs() {
         "object Tag in shop {\n    key name: string;\n}",
         "// - view big_orders: only tables are mapped",
         "// - table log: it has no primary key and no unique index",
-        "object Invoice in shop {\n    key number: int;\n    customer: ref Customer;\n}",
+        "object Invoice in shop {\n    key number: int;\n    customer: ref Customer;\n    index by customer;\n}",
         "object Place in shop {\n    key key: PlaceKey;\n    people: int;\n}",
     ] {
         assert!(program.contains(line), "{line:?} is not in\n{program}");

@@ -3,6 +3,7 @@
 mod beside;
 mod composite;
 mod keys;
+mod reaching;
 mod refusing;
 
 use std::fmt::Write as _;

@@ -1,0 +1,119 @@
+//! Indexes of objects, from the indexes of their tables.
+
+use mingle_store_postgres::TableDescription;
+
+use super::names::Taken;
+use super::objects::Field;
+
+/// The greatest number of fields of an index.
+const FIELDS_MAX: usize = 8;
+
+/// An index of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its fields.
+    pub fields: Vec<String>,
+    /// Its name, if it is not the usual one.
+    pub name: Option<String>,
+}
+
+/// Returns the indexes of an object whose registers are these. An index of the database that goes on with
+/// columns which no register holds serves for its first columns.
+pub fn indexes(table: &TableDescription, fields: &[Field]) -> Vec<Index> {
+    let mut taken = Taken::default();
+    for field in fields {
+        taken.take(field.name.clone());
+    }
+    let mut found: Vec<Index> = Vec::new();
+    for columns in &table.indexes {
+        let of_column = |column: &String| fields.iter().find(|field| field.column == *column);
+        let leading = columns.iter().map_while(|column| of_column(column).filter(|it| is_fit(it)));
+        let leading: Vec<String> =
+            leading.take(FIELDS_MAX).map(|field| field.name.clone()).collect();
+        if leading.is_empty() || found.iter().any(|index| index.fields == leading) {
+            continue;
+        }
+        let usual = format!("by_{}", leading.join("_"));
+        let name = taken.take(usual.clone());
+        found.push(Index { fields: leading, name: (name != usual).then_some(name) });
+    }
+    found
+}
+
+/// True if a register's type can be that of an index.
+fn is_fit(field: &Field) -> bool {
+    let declared = &*field.declared;
+    let inner = declared.strip_prefix("option<").and_then(|rest| rest.strip_suffix('>'));
+    let inner = inner.unwrap_or(declared);
+    ["string", "int", "bool", "bytes", "time", "date", "decimal"].contains(&inner)
+        || inner.starts_with("ref ")
+}
+
+impl Index {
+    /// Returns its declaration.
+    pub fn text(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!(" as {name}"));
+        format!("index by {}{};", self.fields.join(", "), name.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(name: &str, declared: &str) -> Field {
+        let (name, declared) = (name.to_owned(), declared.to_owned());
+        Field { column: format!("c_{name}"), name, declared, is_read_only: false }
+    }
+
+    fn found(columns: &[&[&str]], fields: &[Field]) -> Vec<String> {
+        let list = |names: &&[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let table = TableDescription {
+            name: "orders".into(),
+            kind: "table",
+            columns: Vec::new(),
+            key: vec!["id".into()],
+            foreign_keys: Vec::new(),
+            indexes: columns.iter().map(list).collect(),
+            reaches: Vec::new(),
+            obstacle: None,
+            remarks: Vec::new(),
+        };
+        indexes(&table, fields).iter().map(Index::text).collect()
+    }
+
+    #[test]
+    fn an_index_has_the_first_columns_that_registers_hold() {
+        let fields =
+            [field("a", "ref Customer"), field("b", "option<time>"), field("c", "list<int>")];
+        let columns: [&[&str]; 6] = [
+            &["c_a", "id"],
+            &["c_a", "c_b", "id"],
+            &["c_a", "c_b"],
+            &["id", "c_a"],
+            &["c_c", "c_a"],
+            &["c_b", "unknown", "c_a"],
+        ];
+        let expected = ["index by a;", "index by a, b;", "index by b;"];
+        assert_eq!(found(&columns, &fields), expected);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let fields = [field("a", "int"), field("by_a", "int"), field("a_b", "int")];
+        let columns: [&[&str]; 2] = [&["c_a"], &["c_a_b"]];
+        let expected = ["index by a as by_a_2;", "index by a_b;"];
+        assert_eq!(found(&columns, &fields), expected);
+    }
+
+    #[test]
+    fn an_enum_a_float_and_a_document_have_no_index() {
+        for declared in ["Status", "option<Status>", "float", "json", "option<float>", "list<int>"]
+        {
+            assert_eq!(found(&[&["c_a"]], &[field("a", declared)]), [""; 0], "{declared}");
+        }
+        let nine: Vec<Field> = (0..9).map(|n| field(&format!("f{n}"), "int")).collect();
+        let columns: Vec<&str> = nine.iter().map(|field| &*field.column).collect();
+        assert_eq!(found(&[&columns], &nine), ["index by f0, f1, f2, f3, f4, f5, f6, f7;"]);
+    }
+}
