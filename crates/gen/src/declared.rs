@@ -35,6 +35,7 @@ impl<'a> Declared<'a> {
     }
 
     /// Returns the labels of an enumeration, in order.
+    #[cfg(feature = "text")]
     pub(crate) fn labels(&self, written: &Enum) -> Vec<Name> {
         let mut all = self.program.checked.enums.iter();
         let found = all.find(|known| known.name == written.name.name);

@@ -100,6 +100,18 @@ impl World<'_> {
         self.ask_for_fence(dc);
     }
 
+    /// Gives up the data centers that are lost; returns false if all of these are given up already.
+    pub(super) fn give_up_lost(&mut self) -> bool {
+        let before = self.fencing;
+        for dc in (0..self.setup.config.dc_count).filter(|dc| self.is_gone(*dc)).collect::<Vec<_>>()
+        {
+            if before >> dc & 1 == 0 {
+                self.begin_fence(dc);
+            }
+        }
+        self.fencing != before
+    }
+
     /// Deletes the data of a replica and restarts it as if nothing had happened.
     pub(super) fn lose_disk(&mut self, dc: u8, partition: u16) {
         if !self.may_give_up(dc) {

@@ -82,12 +82,16 @@ impl World<'_> {
     }
 
     /// Waits until all replicas agree on the given-up data centers and every readmitted one has
-    /// come up.
+    /// come up. If only a lost data center has reached a cut, it is given up, too.
     fn finish_fence(&mut self) {
-        let until_us = self.now_us + PATIENCE_US + self.ahead_us();
+        let mut until_us = self.now_us + PATIENCE_US + self.ahead_us();
         while self.fencing > 0 || self.is_admitting() {
             if !self.step() {
                 return;
+            }
+            if self.now_us > until_us && self.fencing > 0 && self.give_up_lost() {
+                until_us = self.now_us + PATIENCE_US + self.ahead_us();
+                continue;
             }
             if self.now_us > until_us && self.fencing > 0 {
                 let how = format!("d{} is not cut off", self.fencing.trailing_zeros());
