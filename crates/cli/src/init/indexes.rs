@@ -27,7 +27,9 @@ pub fn indexes(table: &TableDescription, fields: &[Field]) -> Vec<Index> {
     let mut found: Vec<Index> = Vec::new();
     for columns in &table.indexes {
         let of_column = |column: &String| fields.iter().find(|field| field.column == *column);
-        let leading = columns.iter().map_while(|column| of_column(column).filter(|it| is_fit(it)));
+        let fit =
+            |column| of_column(column).filter(|field| is_fit(field) && is_exact(table, column));
+        let leading = columns.iter().map_while(fit);
         let leading: Vec<String> =
             leading.take(FIELDS_MAX).map(|field| field.name.clone()).collect();
         if leading.is_empty() || found.iter().any(|index| index.fields == leading) {
@@ -49,6 +51,12 @@ fn is_fit(field: &Field) -> bool {
         || inner.starts_with("ref ")
 }
 
+/// True if the database finds only values in a column that the program takes for equal.
+fn is_exact(table: &TableDescription, column: &str) -> bool {
+    let mut columns = table.columns.iter().filter(|described| described.name == column);
+    columns.all(|described| !described.folds_case && described.key_obstacle.is_none())
+}
+
 impl Index {
     /// Returns its declaration.
     pub fn text(&self) -> String {
@@ -59,6 +67,9 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
+    use mingle_model::Type;
+    use mingle_store_postgres::ColumnDescription;
+
     use super::*;
 
     fn field(name: &str, declared: &str) -> Field {
@@ -66,9 +77,9 @@ mod tests {
         Field { column: format!("c_{name}"), name, declared, is_read_only: false }
     }
 
-    fn found(columns: &[&[&str]], fields: &[Field]) -> Vec<String> {
+    fn table(columns: &[&[&str]]) -> TableDescription {
         let list = |names: &&[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let table = TableDescription {
+        TableDescription {
             name: "orders".into(),
             kind: "table",
             columns: Vec::new(),
@@ -78,8 +89,11 @@ mod tests {
             reaches: Vec::new(),
             obstacle: None,
             remarks: Vec::new(),
-        };
-        indexes(&table, fields).iter().map(Index::text).collect()
+        }
+    }
+
+    fn found(columns: &[&[&str]], fields: &[Field]) -> Vec<String> {
+        indexes(&table(columns), fields).iter().map(Index::text).collect()
     }
 
     #[test]
@@ -96,6 +110,31 @@ mod tests {
         ];
         let expected = ["index by a;", "index by a, b;", "index by b;"];
         assert_eq!(found(&columns, &fields), expected);
+    }
+
+    #[test]
+    fn a_column_that_is_compared_in_another_way_has_no_index() {
+        let described = |folds_case, key_obstacle| ColumnDescription {
+            name: "c_a".into(),
+            sql_type: "text".into(),
+            fits: Ok(Type::String),
+            enumeration: None,
+            key_obstacle,
+            folds_case,
+            is_not_null: true,
+            has_default: false,
+            is_read_only: false,
+        };
+        let fields = [field("a", "string"), field("b", "int")];
+        for (folds_case, obstacle, count) in
+            [(false, None, 1), (true, None, 0), (false, Some("its collation".to_owned()), 0)]
+        {
+            let table = TableDescription {
+                columns: vec![described(folds_case, obstacle)],
+                ..table(&[&["c_a", "c_b"]])
+            };
+            assert_eq!(indexes(&table, &fields).len(), count);
+        }
     }
 
     #[test]

@@ -199,7 +199,11 @@ impl Driver {
         // The caller may have gone away.
         match caller {
             _ if !is_made => {
-                caller.fail(self.late(dc, incarnation));
+                let mut heard = self.links.connected();
+                heard.extend([self.settings.dc, dc]);
+                let others = (0..self.settings.dc_count).map(DcId);
+                let missing = others.filter(|other| !heard.contains(other)).collect();
+                caller.fail(late(&self.members(), (dc, incarnation), missing));
             }
             Caller::Fence(caller) => {
                 let cut = self.members().cut_of(dc, incarnation).unwrap_or_default();
@@ -212,25 +216,6 @@ impl Driver {
                 let _ = caller.send(Ok(incarnation));
             }
         }
-    }
-
-    /// Returns why a change was not made in time.
-    fn late(&self, dc: DcId, incarnation: u32) -> ChangeError {
-        let (members, ms) = (self.members(), CHANGE_US_MAX / 1_000);
-        let member = members.of(dc);
-        let is_begun = member.incarnation == incarnation
-            && matches!(member.standing, Standing::Fencing | Standing::Settling);
-        let connected = self.links.connected();
-        let is_missing = |other: &DcId| {
-            ![dc, self.settings.dc].contains(other)
-                && members.is_in(*other)
-                && !connected.contains(other)
-        };
-        let missing: Vec<DcId> = (0..self.settings.dc_count).map(DcId).filter(is_missing).collect();
-        if !is_begun || missing.is_empty() {
-            return ChangeError::TimedOut { dc, ms };
-        }
-        ChangeError::Unreported { dc, missing, ms }
     }
 
     /// Handles an answer to a request of the driver.
@@ -310,5 +295,48 @@ impl Driver {
             Center { dc: *dc, state: *state, since_ms: *since_ms, incarnation, lag_ms, why }
         });
         centers.collect()
+    }
+}
+
+/// Returns why a change was not made in time; `missing` are the other data centers that are not connected.
+fn late(members: &Members, (dc, incarnation): (DcId, u32), mut missing: Vec<DcId>) -> ChangeError {
+    let ms = CHANGE_US_MAX / 1_000;
+    let member = members.of(dc);
+    missing.retain(|other| members.is_in(*other));
+    let is_begun = member.incarnation == incarnation
+        && matches!(member.standing, Standing::Fencing | Standing::Settling);
+    if is_begun && !missing.is_empty() {
+        ChangeError::Unreported { dc, missing, ms }
+    } else {
+        ChangeError::TimedOut { dc, ms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mingle_geo::certify::Entry;
+    use mingle_geo::members::Membership;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_report_is_named() {
+        let fence = |dc| Entry::Fence { dc: DcId(dc), incarnation: 0, quorum: Quorum::of(5, 2) };
+        let mut log = Membership::default();
+        let why = |log: &Membership, incarnation, missing: &[u8]| {
+            let missing = missing.iter().copied().map(DcId).collect();
+            late(log.members(), (DcId(4), incarnation), missing).to_string()
+        };
+        let on_time =
+            "the others have not agreed on d4 within 20000 ms; the change may still be made";
+        assert_eq!(why(&log, 0, &[3]), on_time, "it has not begun");
+        log.apply(&fence(4));
+        assert_eq!(why(&log, 0, &[]), on_time, "all are connected");
+        assert_eq!(why(&log, 1, &[3]), on_time, "it is to be admitted");
+        let expected = "d4 is being given up, but within 20000 ms no report came of what d1, d3 had of it; \
+            the change is made once it comes, or once those are given up as well";
+        assert_eq!(why(&log, 0, &[1, 3]), expected);
+        log.apply(&fence(1));
+        assert_eq!(why(&log, 0, &[1, 3]), expected.replace("d1, d3", "d3"), "d1 reports no more");
     }
 }
