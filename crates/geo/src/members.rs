@@ -307,7 +307,9 @@ impl Membership {
                     let (since, known) = (self.members.epoch, BTreeMap::new());
                     self.reports.insert(dc, Reports { quorum, since, known });
                     let awaited: Vec<DcId> = self.reports.keys().copied().collect();
-                    awaited.into_iter().for_each(|dc| self.decide(dc, planted));
+                    for dc in awaited {
+                        self.decide(dc, planted);
+                    }
                 }
             }
             Entry::Frozen { dc, by, known, .. } if !self.has(entry) => {
