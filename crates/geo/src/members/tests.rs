@@ -235,8 +235,8 @@ fn a_quorum_knows_the_number_of_data_centers() {
 
 #[test]
 fn with_two_losses_some_reporter_has_what_was_shown() {
-    // Whoever is lost and comes back, and whoever is lost next: of the data centers that counted
-    // for a transaction of the first, one that is still there and still has it reports.
+    // One data center is lost and admitted again, then the first one is lost, while another is away.
+    // Of the two that counted for a transaction of the first, one that still has it reports.
     let mut checked = 0;
     for counted in (0u8..32).filter(|set| set & 1 == 0 && set.count_ones() == 2) {
         for (back, away) in (1..5).flat_map(|back| (1..5).map(move |away| (back, away))) {
