@@ -27,7 +27,7 @@ pub fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenE
             schema.level
         ));
     }
-    if let Err(reason) = schema.refuse_indexes("a store of Cassandra") {
+    if let Err(reason) = schema.refuse_builtins("a store of Cassandra") {
         return refuse(reason);
     }
     if config.nodes.is_empty() {

@@ -408,7 +408,7 @@ mod tests {
             parameters: vec![("k".into(), Type::String)],
             result: None,
             body: None,
-            index: None,
+            builtin: None,
         };
         let of = |body: &str| Operation::new(&"put".into(), &declared, body).map(|_| ());
         assert_eq!(of("INSERT INTO t (k, v) VALUES ($1, 'now() IF')"), Ok(()));

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use mingle_model::{FieldType, IndexRead, Name, Ref, Type, Value};
+use mingle_model::{BuiltinQuery, FieldType, IndexRead, Name, Ref, Type, Value};
 use mingle_store::{Address, Data, Read, StoreOperation, Write};
 
 use crate::index::Indexed;
@@ -45,6 +45,8 @@ enum Verb {
     Keys,
     Append,
     Add,
+    /// No body names it.
+    Draw,
 }
 
 /// The question that a query asks.
@@ -56,6 +58,8 @@ pub enum Question {
     Keys(Name),
     /// A read of an index, with its arguments.
     Index(Indexed, Vec<Value>),
+    /// A number for the key of a new object of this kind.
+    Draw(Name),
 }
 
 const FORMS: &str = "`builtin:size KIND.FIELD`, `builtin:value KIND.FIELD`, `builtin:exists KIND`, `builtin:keys KIND`, `builtin:append KIND.FIELD` or `builtin:add KIND.FIELD`";
@@ -113,6 +117,21 @@ impl Builtin {
         Ok(Self { verb: Verb::Keys, kind, field: 0, arity, index })
     }
 
+    /// Creates the query that draws keys for a kind of object.
+    ///
+    /// # Errors
+    ///
+    /// When the object does not live here.
+    pub fn of_draw(
+        operation: &StoreOperation,
+        kind: &Name,
+        layout: &Layout,
+    ) -> Result<Self, String> {
+        layout.kind(kind)?;
+        let arity = operation.parameters.len();
+        Ok(Self { verb: Verb::Draw, kind: kind.clone(), field: 0, arity, index: None })
+    }
+
     /// Returns the index that it reads.
     pub fn index(&self) -> Option<&Indexed> {
         self.index.as_ref()
@@ -158,6 +177,9 @@ impl Builtin {
         self.check_arity(arguments)?;
         if let Some(index) = &self.index {
             return Ok(Question::Index(index.clone(), arguments.to_vec()));
+        }
+        if self.verb == Verb::Draw {
+            return Ok(Question::Draw(self.kind.clone()));
         }
         if self.verb == Verb::Keys {
             return Ok(Question::Keys(self.kind.clone()));
@@ -244,7 +266,7 @@ impl Verb {
     /// The shapes of fields that it works on; none if it works on objects.
     fn shapes(self) -> &'static [Shape] {
         match self {
-            Self::Exists | Self::Keys => &[],
+            Self::Exists | Self::Keys | Self::Draw => &[],
             Self::Size => &[Shape::Set, Shape::Map, Shape::Log, Shape::Counter],
             Self::Value => &[Shape::Register, Shape::Counter, Shape::Set, Shape::Log],
             Self::Append => &[Shape::Log],
@@ -327,8 +349,11 @@ pub fn parse_all(
     layout: &Layout,
 ) -> Result<Builtins, (Name, String)> {
     let parse = |(name, operation): (&Name, &StoreOperation)| {
-        let builtin = match (&operation.index, &operation.body) {
-            (Some(read), _) => Some(Builtin::of_index(operation, read, layout)),
+        let builtin = match (&operation.builtin, &operation.body) {
+            (Some(BuiltinQuery::Index(read)), _) => {
+                Some(Builtin::of_index(operation, read, layout))
+            }
+            (Some(BuiltinQuery::Draw(kind)), _) => Some(Builtin::of_draw(operation, kind, layout)),
             (None, Some(body)) => Some(Builtin::parse(operation, body, layout)),
             (None, None) => None,
         };

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
-use mingle_store::StoreSchema;
+use mingle_store::{StoreOperation, StoreSchema};
 use serde_json::{Map, Value as Json, json};
 
 use crate::config::OpenError;
@@ -105,7 +105,7 @@ impl Catalog {
                 layout.shapes.insert((kind.id, *id), Shape::parse(text));
             }
         }
-        let reads = schema.operations.values().filter_map(|operation| operation.index.as_ref());
+        let reads = schema.operations.values().filter_map(StoreOperation::index);
         let indexed = |read| {
             let index = Indexed::new(read, &layout)?;
             Ok((layout.kind(&read.object)?.id, index.fields().clone()))

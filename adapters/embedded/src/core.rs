@@ -10,6 +10,7 @@ use crate::builtin::Builtins;
 use crate::encoding::key;
 use crate::layout::Layout;
 use crate::mending::Health;
+use crate::numbers::Numbers;
 use crate::outcome::Sweep;
 use crate::storage::contain::contain;
 use crate::storage::{Snapshot, Storage, StorageError, StorageErrorKind, View};
@@ -29,6 +30,8 @@ pub struct Core {
     /// The health of the disk. After a failure, its contents are known only once it is opened
     /// again, so nothing is served until then.
     pub health: Health,
+    /// The numbers drawn for keys.
+    pub numbers: Numbers,
     /// The position of the search for old outcomes.
     pub outcomes: Sweep,
     /// Number of times the disk was opened again.
@@ -46,7 +49,8 @@ impl Core {
     ) -> Self {
         let (health, openings) = (Health::default(), AtomicU64::new(0));
         let outcomes = Sweep::default();
-        Self { store, layout, builtins, storage, world, health, outcomes, openings }
+        let numbers = Numbers::default();
+        Self { store, layout, builtins, storage, world, health, numbers, outcomes, openings }
     }
 
     /// True if the disk has failed and was not opened again since.

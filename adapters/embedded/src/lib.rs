@@ -39,6 +39,7 @@ mod kept;
 mod layout;
 pub mod limits;
 mod mending;
+mod numbers;
 mod open;
 mod outcome;
 mod reading;

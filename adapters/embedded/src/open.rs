@@ -254,7 +254,7 @@ impl Embedded {
         replicas: &[Name],
         world: Arc<dyn World>,
     ) -> Result<Core, OpenError> {
-        check_indexes(config, schema)?;
+        check_builtins(config, schema)?;
         let mut catalog = load_catalog(&*storage, config, schema)?;
         check_form(catalog.is_some(), &*storage, &form, (config, schema))?;
         if let Some(catalog) = &catalog {
@@ -393,12 +393,12 @@ fn load_catalog(
     Ok(Some(catalog))
 }
 
-/// Refuses indexes where this engine keeps none.
-fn check_indexes(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
+/// Refuses indexes and drawn keys where this engine has none.
+fn check_builtins(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     if config.geo.is_none() {
         return Ok(());
     }
-    let reason = schema.refuse_indexes("a store with data centers");
+    let reason = schema.refuse_builtins("a store with data centers");
     reason.map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })
 }
 

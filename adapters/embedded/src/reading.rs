@@ -1,7 +1,12 @@
 //! Answers to reads, computed from rows in the same way for every engine.
 
-use mingle_model::{Ref, TransactionId, Value, Version, WitnessRow};
-use mingle_store::{Address, Answer, Data, KeyRange, Read, RecordKey, RecordKind};
+use std::collections::BTreeMap;
+
+use mingle_model::{Name, Ref, TransactionId, Value, Version, WitnessRow};
+use mingle_store::listing::cursor;
+use mingle_store::{
+    Address, Answer, Data, KeyRange, Listed, Listing, Read, RecordKey, RecordKind, StoreError,
+};
 
 use crate::builtin::{self, Builtin, Question};
 use crate::core::{Core, Failure};
@@ -11,6 +16,7 @@ use crate::encoding::{key, order, row, value};
 use crate::index::Indexed;
 use crate::layout::Shape;
 use crate::limits::{KEYS_MAX, READ_SET_MAX};
+use crate::numbers;
 use crate::storage::overlay::Overlay;
 use crate::storage::{Bytes, Changes, Direction, View, prefix_end};
 use crate::witness;
@@ -20,6 +26,8 @@ use crate::witness;
 pub struct ReadSet {
     /// Key of each unit's row, and the version that it had; 0 where there was no row.
     pub units: Vec<(Vec<u8>, u64)>,
+    /// The greatest number that it drew for each kind of object.
+    pub drawn: BTreeMap<u32, i64>,
 }
 
 /// Answers reads from one view.
@@ -38,6 +46,17 @@ pub struct Reading<'a> {
 }
 
 type Found = (Data, u64);
+
+/// Lists objects as they stand now at a replica.
+///
+/// # Errors
+///
+/// When the disk fails, no such kind lives here, or the cursor is none.
+pub fn list(core: &Core, replica: u8, listing: &Listing) -> Result<Listed, StoreError> {
+    let (snapshot, none) = (core.snapshot()?, Changes::new());
+    let listed = Reading::at_replica(core, replica, &*snapshot, &none).list(listing);
+    listed.map_err(|why| core.failure(why))
+}
 
 impl<'a> Reading<'a> {
     /// Creates the reads of a transaction with its own `changes` over `base`; its reads of `base` are
@@ -279,12 +298,29 @@ impl<'a> Reading<'a> {
             Question::Read(read) => self.find(&read)?,
             Question::Keys(kind) => self.keys(&kind)?,
             Question::Index(index, arguments) => self.indexed(&index, &arguments)?,
+            Question::Draw(kind) => self.draw(&kind)?,
         };
         let result = builtin.result(data, &self.core.layout);
         Ok((Data::Result(result), version))
     }
 
-    fn keys(&mut self, kind: &mingle_model::Name) -> Result<Found, Failure> {
+    /// Draws a number that no object has. A transaction that creates an object with it meanwhile is a conflict.
+    fn draw(&mut self, kind: &Name) -> Result<Found, Failure> {
+        let id = self.core.layout.kind(kind)?.id;
+        loop {
+            let drawn = self.core.numbers.draw(self.base, id)?;
+            let drawn = drawn.ok_or_else(|| numbers::exhausted(kind))?;
+            let (exists, version) = self.exists(&Ref::new(kind.clone(), Value::Int(drawn)))?;
+            if exists == Data::Bool(false) {
+                if let Some(read_set) = &mut self.read_set {
+                    read_set.drawn.insert(id, drawn);
+                }
+                return Ok((Data::Result(Value::Int(drawn)), version));
+            }
+        }
+    }
+
+    fn keys(&mut self, kind: &Name) -> Result<Found, Failure> {
         let id = self.core.layout.kind(kind)?.id;
         let row = self.fetch(key::kind(self.replica, id), true)?;
         let header = row.as_deref().map(Header::decode).unwrap_or_default();
@@ -294,27 +330,49 @@ impl<'a> Reading<'a> {
         let prefix = key::objects(self.replica, id);
         let mut from = prefix.clone();
         let mut keys = Vec::new();
-        // Skips from one object to the next, past the other rows of each object.
-        loop {
-            let mut found = None;
-            self.scan(&prefix, Some(&from), Direction::Forward, |key, row| {
-                let mut rest = &key[prefix.len()..];
-                let object = order::decode(&mut rest);
-                // The presence comes first, since its field is 0.
-                let exists = rest == [0, 0] && presence(Some(row)).exists;
-                found = Some((key[..key.len() - rest.len()].to_vec(), object, exists));
-                false
-            })?;
-            let Some((object_prefix, object, exists)) = found else {
-                break;
-            };
-            keys.extend(exists.then_some(object));
-            match prefix_end(&object_prefix) {
-                Some(next) => from = next,
-                None => break,
-            }
+        while let Some((object, next)) = self.next_object(&prefix, &from)? {
+            keys.extend(object);
+            let Some(next) = next else { break };
+            from = next;
         }
         Ok((Data::Values(keys), header.version))
+    }
+
+    /// Returns the key of the object whose rows come next, if it exists, and the place after its other rows.
+    fn next_object(
+        &mut self,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Option<(Option<Value>, Option<Vec<u8>>)>, Failure> {
+        let mut found = None;
+        self.scan(prefix, Some(from), Direction::Forward, |key, row| {
+            let mut rest = &key[prefix.len()..];
+            let object = order::decode(&mut rest);
+            // The presence comes first, since its field is 0.
+            let exists = rest == [0, 0] && presence(Some(row)).exists;
+            found = Some((exists.then_some(object), prefix_end(&key[..key.len() - rest.len()])));
+            false
+        })?;
+        Ok(found)
+    }
+
+    /// Returns a page of the objects of a kind, in the order of their keys. Its cursor is the place after the last one.
+    fn list(&mut self, listing: &Listing) -> Result<Listed, Failure> {
+        let prefix = key::objects(self.replica, self.core.layout.kind(&listing.kind)?.id);
+        let mut from = key::with(&prefix, &listing.place()?.unwrap_or_default());
+        let mut listed = Listed::default();
+        while let Some((object, next)) = self.next_object(&prefix, &from)? {
+            if let Some(object) = object {
+                if listed.objects.len() == listing.most {
+                    listed.next = Some(cursor(from.get(prefix.len()..).unwrap_or_default()));
+                    break;
+                }
+                listed.objects.push(Ref::new(listing.kind.clone(), object));
+            }
+            let Some(next) = next else { break };
+            from = next;
+        }
+        Ok(listed)
     }
 
     fn indexed(&mut self, index: &Indexed, arguments: &[Value]) -> Result<Found, Failure> {

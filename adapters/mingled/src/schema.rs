@@ -158,7 +158,7 @@ fn schema(declared: Declared) -> Result<StoreSchema, String> {
         let Operation { is_command, parameters, result, body } = operation;
         let parameters = parameters.into_iter().map(typed).collect::<Result<_, _>>()?;
         let result = result.map(Written::read).transpose()?;
-        read.insert(name, StoreOperation { is_command, parameters, result, body, index: None });
+        read.insert(name, StoreOperation { is_command, parameters, result, body, builtin: None });
     }
     check(&schema, &read)?;
     Ok(StoreSchema { store, level, schema: Arc::new(schema), operations: read })

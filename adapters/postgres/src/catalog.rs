@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
-use mingle_store::StoreSchema;
+use mingle_store::{StoreOperation, StoreSchema};
 use tokio_postgres::{Client, Error};
 
 use crate::config::{OpenError, PostgresConfig};
@@ -140,6 +140,7 @@ impl Catalog {
             kinds.insert(object.name.clone(), kind);
         }
         merging.indexes(schema, &kinds)?;
+        merging.numbers(schema, &kinds)?;
         let migration = merging.migration;
         let layout = Layout {
             schema: Arc::clone(&schema.schema),
@@ -247,7 +248,7 @@ impl Merging<'_> {
         kinds: &BTreeMap<Name, Kind>,
     ) -> Result<(), OpenError> {
         let mut seen = BTreeSet::new();
-        let reads = schema.operations.values().filter_map(|operation| operation.index.as_ref());
+        let reads = schema.operations.values().filter_map(StoreOperation::index);
         for read in reads {
             let Some(kind) = kinds.get(&read.object) else { continue };
             let Place::Own { table, .. } = &kind.place else { continue };
@@ -263,6 +264,24 @@ impl Merging<'_> {
                     "CREATE INDEX ON {table} ({}) WHERE mingle_exists",
                     columns.join(", ")
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the sequences that number the keys of Mingle's own tables.
+    fn numbers(
+        &mut self,
+        schema: &StoreSchema,
+        kinds: &BTreeMap<Name, Kind>,
+    ) -> Result<(), OpenError> {
+        for object in schema.operations.values().filter_map(StoreOperation::draws) {
+            let Some(kind) = kinds.get(object) else { continue };
+            let Place::Own { .. } = &kind.place else { continue };
+            let declared = "numbers of the key";
+            if self.keep((object, declared), declared, declared, 0, "")? {
+                let sequence = crate::layout::numbers(self.own, &kind.name);
+                self.migration.push(format!("CREATE SEQUENCE {sequence}"));
             }
         }
         Ok(())

@@ -82,6 +82,7 @@ pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, 
     let layout = &inner.layout;
     let existing = std::mem::take(&mut done.existing);
     let mut writing = Writing::new(layout, &inner.operations, existing).under(commit.id);
+    writing = writing.having_drawn(&done.drawn);
     writing.add(&commit.writes, done.flushed)?;
     let writes = std::mem::take(&mut writing.steps);
     let concerns_store = writing.concerns_store;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use mingle_model::{Level, Name};
-use mingle_store::{Finding, Judgement, StoreSchema, World};
+use mingle_store::{Finding, Judgement, StoreOperation, StoreSchema, World};
 use tokio_postgres::{Client, Row};
 
 use crate::config::{Migrate, OpenError, PostgresConfig};
@@ -100,7 +100,7 @@ const COVERED: &str = "SELECT EXISTS (SELECT FROM pg_index AS i \
 /// Looks for the database's indexes behind those of the program.
 async fn indexes(client: &Client, layout: &Layout, schema: &StoreSchema) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let reads = schema.operations.values().filter_map(|operation| operation.index.as_ref());
+    let reads = schema.operations.values().filter_map(StoreOperation::index);
     // Each index has several queries.
     for read in reads.filter(|read| read.equal == 0 && !read.counts) {
         let Ok(index) = Indexed::new(layout, read) else { continue };

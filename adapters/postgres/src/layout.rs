@@ -146,6 +146,13 @@ impl Layout {
     }
 }
 
+/// Returns the sequence that numbers the keys of a kind in Mingle's own tables, quoted and with its schema.
+pub fn numbers(schema: &str, kind: &Name) -> String {
+    use crate::name::{fit, quote};
+    // No other table has a blank in its name.
+    format!("{}.{}", quote(schema), quote(&fit(&format!("{kind} number"))))
+}
+
 /// Returns the name of a system table in a schema, quoted.
 pub fn system(schema: &str, table: &str) -> String {
     format!("{}.mingle_{table}", crate::name::quote(schema))

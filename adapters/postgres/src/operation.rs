@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mingle_model::{Name, Ref, Schema, Type, Value, json};
+use mingle_model::{BuiltinQuery, Name, Ref, Schema, Type, Value, json};
 use mingle_store::{Refusal, StoreOperation};
 use tokio_postgres::types::Type as SqlType;
 use tokio_postgres::{Client, Statement};
@@ -18,8 +18,10 @@ use crate::limits::QUERY_ROWS_MAX;
 use crate::session::Step;
 use crate::wire::{self, Param, Row, cell};
 
+mod drawn;
 mod indexed;
 
+use drawn::Drawn;
 pub use indexed::Indexed;
 
 /// The operations of a store, by name.
@@ -35,8 +37,15 @@ pub struct Operation {
     result: Option<Type>,
     body: Option<Arc<str>>,
     types: Arc<[SqlType]>,
-    /// The index that it reads.
-    index: Option<Arc<Indexed>>,
+    /// What it asks if no program declares it.
+    builtin: Option<Arc<Builtin>>,
+}
+
+/// A query that no program declares.
+#[derive(Debug)]
+enum Builtin {
+    Index(Indexed),
+    Draw(Drawn),
 }
 
 impl Operation {
@@ -48,7 +57,11 @@ impl Operation {
     pub fn new(layout: &Layout, name: &Name, declared: &StoreOperation) -> Result<Self, String> {
         let schema = &layout.schema;
         let types = declared.parameters.iter().map(|(_, t)| parameter_type(schema, t)).collect();
-        let index = declared.index.as_ref().map(|read| Indexed::new(layout, read)).transpose()?;
+        let builtin = match &declared.builtin {
+            Some(BuiltinQuery::Index(read)) => Some(Builtin::Index(Indexed::new(layout, read)?)),
+            Some(BuiltinQuery::Draw(kind)) => Some(Builtin::Draw(Drawn::new(layout, kind)?)),
+            None => None,
+        };
         Ok(Self {
             name: name.clone(),
             is_command: declared.is_command,
@@ -56,7 +69,7 @@ impl Operation {
             result: declared.result.clone(),
             body: declared.body.as_deref().map(Arc::from),
             types,
-            index: index.map(Arc::new),
+            builtin: builtin.map(Arc::new),
         })
     }
 
@@ -81,6 +94,14 @@ impl Operation {
         Err(format!("operation {} is a query, not a command", self.name))
     }
 
+    /// Returns the kind of object whose keys it draws.
+    pub fn draws(&self) -> Option<&Name> {
+        match self.builtin.as_deref() {
+            Some(Builtin::Draw(drawn)) => Some(&drawn.kind),
+            _ => None,
+        }
+    }
+
     /// Returns the statement for these arguments.
     ///
     /// # Errors
@@ -88,8 +109,10 @@ impl Operation {
     /// When it has no body, or the arguments do not fit.
     pub fn step(&self, layout: &Layout, arguments: &[Value]) -> Result<Step, Refusal> {
         let name = &self.name;
-        if let Some(index) = &self.index {
-            return index.step(layout, arguments);
+        match self.builtin.as_deref() {
+            Some(Builtin::Index(index)) => return index.step(layout, arguments),
+            Some(Builtin::Draw(drawn)) => return Ok(drawn.step()),
+            None => {}
         }
         let Some(body) = &self.body else {
             return Err(format!(
@@ -119,8 +142,10 @@ impl Operation {
     pub fn result(&self, layout: &Layout, rows: &[Row]) -> Result<Value, String> {
         let name = &self.name;
         let failed = |why: String| format!("operation {name}: {why}");
-        if let Some(index) = &self.index {
-            return index.result(layout, rows).map_err(failed);
+        match self.builtin.as_deref() {
+            Some(Builtin::Index(index)) => return index.result(layout, rows).map_err(failed),
+            Some(Builtin::Draw(drawn)) => return drawn.result(rows).map_err(failed),
+            None => {}
         }
         let schema = &layout.schema;
         let Some(result) = &self.result else { return Ok(Value::NONE) };
@@ -145,8 +170,13 @@ impl Operation {
     ///
     /// The part that does not fit.
     pub async fn check(&self, client: &Client, schema: &Schema, own: &str) -> Result<(), String> {
-        if let Some(index) = &self.index {
-            let prepared = client.prepare(&index.plain_text()).await;
+        let plain_text = match self.builtin.as_deref() {
+            Some(Builtin::Index(index)) => Some(index.plain_text()),
+            Some(Builtin::Draw(drawn)) => Some(drawn.text().to_owned()),
+            None => None,
+        };
+        if let Some(text) = plain_text {
+            let prepared = client.prepare(&text).await;
             return prepared.map(|_| ()).map_err(|error| message(&error));
         }
         let Some(body) = &self.body else { return Ok(()) };

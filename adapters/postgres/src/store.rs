@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use mingle_model::{Level, Name, TransactionId};
 use mingle_store::{
-    BoxFuture, Capabilities, DataStore, Once, Outcome, Session, StoreError, StoreSchema,
-    Transaction, World,
+    BoxFuture, Capabilities, DataStore, Listed, Listing, Once, Outcome, Session, StoreError,
+    StoreSchema, Transaction, World,
 };
 
 use crate::again::Declared;
@@ -415,6 +415,15 @@ impl DataStore for Postgres {
 
     fn place(&self, _replica: Option<&Name>) -> Option<String> {
         Some(self.inner().pool.place())
+    }
+
+    fn list<'a>(
+        &'a self,
+        _session: &'a Session,
+        listing: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        let transaction = PostgresTransaction::new(self.inner());
+        Box::pin(transaction.list(listing))
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use mingle_model::{Name, Ref, Stamp, TransactionId, Version};
+use mingle_model::{IndexRead, Name, Ref, Stamp, TransactionId, Value, Version};
 use mingle_store::{
-    Answer, BoxFuture, Commit, Committed, Read, Refusal, StoreError, Transaction, Write,
+    Answer, BoxFuture, Commit, Committed, Listed, Listing, Read, Refusal, StoreError, Transaction,
+    Write,
 };
 
 use crate::commit;
 use crate::encoding::Digest;
 use crate::error::Failure;
+use crate::operation::Indexed;
 use crate::pool::Lease;
 use crate::reading::{Answered, Plan};
 use crate::session::Step;
@@ -62,6 +64,8 @@ pub(crate) struct Done {
     pub(crate) objects: BTreeSet<(Name, Digest)>,
     /// Those of them that exist and have not been changed since.
     pub(crate) existing: BTreeSet<(Name, Digest)>,
+    /// Objects whose keys were drawn and whose rows are not made yet.
+    pub(crate) drawn: BTreeSet<Ref>,
     /// The newest version that was read.
     pub(crate) seen: u64,
     /// Number of flushed writes.
@@ -221,6 +225,39 @@ impl PostgresTransaction {
         Ok(self.done.note_read(&plan, found))
     }
 
+    /// Lists objects in the order of their keys, and ends.
+    pub(crate) async fn list(mut self, listing: &Listing) -> Result<Listed, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        let layout = &inner.layout;
+        // An index without fields has all objects, by their keys.
+        let read = IndexRead {
+            object: listing.kind.clone(),
+            index: "all".into(),
+            fields: Vec::new(),
+            equal: 0,
+            counts: false,
+        };
+        let kind = layout.kind(&listing.kind).map_err(|why| self.refused(why))?;
+        let after = listing.after(&layout.schema, &kind.key_type);
+        let after = after.map_err(|why| self.refused(why))?;
+        let most = i64::try_from(listing.most).unwrap_or(i64::MAX).saturating_add(1);
+        let arguments = [
+            after.map_or(Value::NONE, |after| Value::some(Value::Ref(after))),
+            Value::Bool(false),
+            Value::Int(most),
+        ];
+        let index = Indexed::new(layout, &read).map_err(|why| self.refused(why))?;
+        let step = index.step(layout, &arguments).map_err(|why| self.refused(why))?;
+        let rows = self.send(vec![step], End::Unwritten, &[]).await?;
+        let rows = rows.first().map_or(&[][..], Vec::as_slice);
+        let found = index.result(layout, rows).map_err(|why| self.refused(why))?;
+        let objects = match found {
+            Value::List(found) => found.iter().filter_map(Value::as_ref_value).cloned().collect(),
+            _ => Vec::new(),
+        };
+        Ok(listing.page(&layout.schema, &kind.key_type, objects))
+    }
+
     async fn flush_now(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
         if writes.is_empty() {
             return Ok(());
@@ -250,6 +287,7 @@ impl Done {
         // A command may have any effect.
         self.existing.retain(|_| !plan.writes);
         self.existing.extend(found.existing.into_iter().filter(|_| !plan.writes));
+        self.drawn.extend(plan.drawn(&answers));
         self.saw(&answers);
         answers
     }
@@ -270,7 +308,8 @@ impl Done {
         writes: &[Write],
     ) -> Result<(Vec<Step>, Writing<'a>), Refusal> {
         let existing = std::mem::take(&mut self.existing);
-        let mut writing = Writing::new(&inner.layout, &inner.operations, existing);
+        let writing = Writing::new(&inner.layout, &inner.operations, existing);
+        let mut writing = writing.having_drawn(&self.drawn);
         writing.add(writes, self.flushed)?;
         let mut steps = std::mem::take(&mut writing.steps);
         if writing.concerns_store {
@@ -293,6 +332,7 @@ impl Done {
         self.written_records.extend(writing.records);
         self.floors.extend(writing.floors);
         self.existing = writing.existing;
+        self.drawn = writing.drawn;
         self.rows.extend(writes.iter().filter_map(|write| match write {
             Write::Witness(row) => Some(row.id),
             _ => None,

@@ -306,7 +306,7 @@ impl Checked {
         check(config, schema, &prefix)?;
         let mapped = mapped(config, schema, &prefix)?;
         schema
-            .refuse_indexes("a store of Redis")
+            .refuse_builtins("a store of Redis")
             .map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })?;
         let operations = parse(schema)?;
         let link = Link::new(config, world)

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use mingle::Listing;
 use mingle_lang::Program;
 use mingle_model::{Tree, Value, json};
 use serde_json::Value as Json;
@@ -125,6 +126,19 @@ impl Holder {
         let (status, answer) = self.request("GET", &path, "")?;
         match code(status, &answer) {
             Some("not-found") => Ok(Tree::Null),
+            Some(code) => Err(self.refused(code, &answer.to_serde())),
+            None => Ok(answer),
+        }
+    }
+
+    /// Returns a page of the objects of a kind, as the server gives it. The program has this kind of objects.
+    pub fn list(&self, listing: &Listing, limit: usize) -> Result<Tree, Refused> {
+        let Listing { kind, after, most } = listing;
+        let after =
+            after.as_ref().map_or_else(String::new, |after| format!("&after={}", encoded(after)));
+        let path = format!("/v1/objects/{}?count={most}&limit={limit}{after}", encoded(kind));
+        let (status, answer) = self.request("GET", &path, "")?;
+        match code(status, &answer) {
             Some(code) => Err(self.refused(code, &answer.to_serde())),
             None => Ok(answer),
         }

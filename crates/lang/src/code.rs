@@ -271,6 +271,24 @@ impl Program {
         self.plans.iter().find(|plan| &*plan.name == name)
     }
 
+    /// Returns the operations of a store, those that draw keys only where a transaction does so.
+    pub fn operations(&self, store: StoreId) -> impl Iterator<Item = &hir::Operation> {
+        let statements = self.plans.iter().flat_map(|plan| plan.flat.live_statements());
+        let drawn: HashSet<u32> = statements
+            .filter_map(|(_, stmt)| match &stmt.kind {
+                Kind::Read(Access { store: at, kind: ReadKind::Draw(_, operation), .. }) => {
+                    (*at == store).then_some(*operation)
+                }
+                _ => None,
+            })
+            .collect();
+        let declared = self.checked.stores[store.index()].operations.iter().enumerate();
+        let is_used = move |at: usize, operation: &hir::Operation| {
+            operation.draws().is_none() || drawn.contains(&(at as u32))
+        };
+        declared.filter(move |(at, operation)| is_used(*at, operation)).map(|(_, found)| found)
+    }
+
     /// Returns the schema of the program's data.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.checked.schema

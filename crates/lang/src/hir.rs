@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use mingle_model::{EnumType, IndexRead, LevelId, Levels, Name, ObjectType, Schema, Type, Value};
+use mingle_model::{
+    BuiltinQuery, EnumType, LevelId, Levels, Name, ObjectType, Schema, Type, Value,
+};
 
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -101,14 +103,20 @@ pub struct Operation {
     pub span: Span,
     /// Its doc comment.
     pub docs: String,
-    /// The read of an index that it is; none if the program declares it in the store.
-    pub index: Option<IndexRead>,
+    /// What it asks if the compiler declares it; none if the program does.
+    pub builtin: Option<BuiltinQuery>,
 }
 
 impl Operation {
+    /// Returns the kind of object whose keys it draws.
+    pub fn draws(&self) -> Option<&Name> {
+        self.builtin.as_ref().and_then(BuiltinQuery::draws)
+    }
+
     /// True if a query always has a result: without rows it gives `none`, or an empty list.
     pub fn is_total(&self) -> bool {
-        self.index.is_some() || matches!(self.result, Some(Type::Option(_) | Type::List(_)))
+        let is_index = self.builtin.as_ref().is_some_and(|query| query.index().is_some());
+        is_index || matches!(self.result, Some(Type::Option(_) | Type::List(_)))
     }
 }
 
@@ -131,6 +139,8 @@ pub struct Object {
     pub bounds: Vec<(u16, Bounds)>,
     /// Its indexes.
     pub indexes: Vec<Index>,
+    /// The operation of its store that draws its keys, where the store can promise that they are new.
+    pub draw: Option<u32>,
 }
 
 /// An index of an object.
@@ -437,6 +447,32 @@ pub struct Expr {
     pub span: Span,
 }
 
+/// The key of a `new` or `put`.
+#[derive(Clone, Debug)]
+pub enum NewKey {
+    /// The program gives it.
+    Given(Box<Expr>),
+    /// A fresh text, drawn at this site.
+    Fresh(u32),
+    /// A number that the store draws by this operation; the site names the draw within its transaction.
+    Drawn {
+        /// The operation of the object's store.
+        operation: u32,
+        /// The site.
+        site: u32,
+    },
+}
+
+impl NewKey {
+    /// Returns the expression that gives it.
+    pub fn given(&self) -> Option<&Expr> {
+        match self {
+            Self::Given(key) => Some(key),
+            Self::Fresh(_) | Self::Drawn { .. } => None,
+        }
+    }
+}
+
 /// The kind of an expression.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
@@ -458,8 +494,8 @@ pub enum ExprKind {
         is_put: bool,
         /// The kind of object.
         kind: ObjectId,
-        /// The key; none where a fresh one is drawn at this site.
-        key: Result<Box<Expr>, u32>,
+        /// The key.
+        key: NewKey,
         /// Fields and their values, as written.
         inits: Vec<(u16, Expr)>,
     },

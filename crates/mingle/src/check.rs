@@ -82,7 +82,7 @@ pub(crate) fn check_names(program: &Program, binding: &Binding) -> Result<(), Op
             )));
         };
         if let Some(unknown) = bound.operations.keys().find(|name| {
-            let mut declared = store.operations.iter().filter(|known| known.index.is_none());
+            let mut declared = store.operations.iter().filter(|known| known.builtin.is_none());
             !declared.any(|known| *known.name == ***name)
         }) {
             return Err(OpenError::Binding(format!(

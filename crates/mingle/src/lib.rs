@@ -131,7 +131,7 @@ pub use mingle_runtime::{Backlog, Found, Holdings, Place, Process, Survey, Unrea
 pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Inside, metrics};
 pub use mingle_runtime::{Session, SessionKey, SessionScope, TokenError, TokioWorld};
-pub use mingle_store::{Admission, Finding, Judgement, StoreError};
+pub use mingle_store::{Admission, Finding, Judgement, Listing, StoreError};
 #[cfg(feature = "embedded")]
 pub use mingle_store_embedded::storage::contain::is_contained;
 #[cfg(feature = "embedded")]

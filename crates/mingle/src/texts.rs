@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mingle_lang::Program;
-use mingle_model::{Date, Decimal, Ref, Time, Tree, Type, Value, json};
+use mingle_model::{Date, Decimal, ObjectType, Ref, Time, Tree, Type, Value, json};
 use mingle_runtime::Error;
 use serde_json::Value as Json;
 
@@ -104,20 +104,26 @@ fn ref_of(program: &Program, name: &str, key: &str) -> Result<Value, String> {
         .map_err(|error| error.to_string())
 }
 
+/// Returns the declaration of a kind of object.
+///
+/// # Errors
+///
+/// [`Error::Misuse`] when the program has no such kind; it lists those that there are.
+pub fn kind<'p>(program: &'p Program, kind: &str) -> Result<&'p ObjectType, Error> {
+    let objects = &program.schema().objects;
+    objects.get(kind).map(|declared| &**declared).ok_or_else(|| {
+        let known: Vec<&str> = objects.keys().map(|name| &**name).collect();
+        Error::Misuse(format!("no object is called {kind:?}; there are {}", known.join(", ")))
+    })
+}
+
 /// Returns the object of a kind with a key, which is a text as in [`read_text`].
 ///
 /// # Errors
 ///
 /// [`Error::Misuse`] when the program has no such kind, or the key does not fit it.
 pub fn object(program: &Program, kind: &str, key: &str) -> Result<Ref, Error> {
-    let schema = program.schema();
-    let Some(declared) = schema.objects.get(kind) else {
-        let known: Vec<&str> = schema.objects.keys().map(|name| &**name).collect();
-        return Err(Error::Misuse(format!(
-            "no object is called {kind:?}; there are {}",
-            known.join(", ")
-        )));
-    };
+    let declared = self::kind(program, kind)?;
     let value = read_text(program, key, &Type::Ref(declared.name.clone())).or_else(|_| {
         read_text(program, key, &declared.key_type)
             .map(|key| Value::Ref(Ref::new(declared.name.clone(), key)))

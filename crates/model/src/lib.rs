@@ -10,11 +10,12 @@
 //! - [`Document`]: the opaque value `json`; [`Tree`]: JSON whose numbers lose nothing.
 //! - [`parse_json`]: JSON text without repeated members.
 //! - [`id`]: transactions, versions, stamps and witness rows.
-//! - [`index`]: reads of indexes.
+//! - [`index`]: reads of indexes; [`BuiltinQuery`]: these, and keys that a store draws.
 //! - [`Principal`]: the caller of a transaction.
 //! - [`limits`]: the named bounds on sizes.
 //! - [`random`]: seeded random numbers.
 
+mod builtin;
 mod date;
 mod decimal;
 mod decode;
@@ -32,6 +33,7 @@ mod time;
 pub mod types;
 pub mod value;
 
+pub use builtin::BuiltinQuery;
 pub use date::Date;
 pub use decimal::Decimal;
 pub use document::{Document, Tree, TreeError};

@@ -14,7 +14,7 @@ use futures_util::FutureExt as _;
 use mingle_lang::split::Mutation;
 use mingle_lang::{Plan, Program};
 use mingle_model::{Name, TransactionId};
-use mingle_store::{Admission, Data, DataStore, Read, StoreError, World};
+use mingle_store::{Admission, Data, DataStore, Listed, Listing, Read, StoreError, World};
 use tracing::Span;
 
 use crate::api::call::{Call, CallReport, Finish, Running, Shared};
@@ -192,6 +192,20 @@ impl Runtime {
         reads: &[Read],
     ) -> Result<Vec<Data>, Error> {
         self.stores.read(store, session, reads).await
+    }
+
+    /// Lists objects as a session's replica has them, outside any transaction.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails, or cannot list its objects.
+    pub async fn list(
+        &self,
+        store: mingle_lang::hir::StoreId,
+        session: &Session,
+        listing: &Listing,
+    ) -> Result<Listed, Error> {
+        self.stores.list(store, session, listing).await
     }
 
     /// Calls a transaction up to and including its first phase that writes, which takes effect with a

@@ -23,6 +23,8 @@ pub struct Rights {
     pub name: String,
     transactions: BTreeSet<String>,
     objects: BTreeSet<String>,
+    /// The kinds of objects that the holder may list.
+    lists: BTreeSet<String>,
     /// The stores at which the holder may use the worker.
     worker: BTreeSet<String>,
     /// The programs that the worker runs for the holder; none for all programs.
@@ -39,6 +41,7 @@ impl Rights {
             name: String::new(),
             transactions: all.clone(),
             objects: all.clone(),
+            lists: all.clone(),
             worker: all,
             programs: None,
             principals: None,
@@ -92,6 +95,11 @@ impl Rights {
     pub fn may_see(&self, object: &str) -> bool {
         allows(&self.objects, object)
     }
+
+    /// True if the holder may list the objects of this kind, so that their keys are no secret.
+    pub fn may_list(&self, object: &str) -> bool {
+        allows(&self.lists, object) && self.may_see(object)
+    }
 }
 
 const ALL: &str = "*";
@@ -120,6 +128,8 @@ struct Entry {
     transactions: BTreeSet<String>,
     #[serde(default)]
     objects: BTreeSet<String>,
+    #[serde(default)]
+    lists: BTreeSet<String>,
     #[serde(default)]
     worker: BTreeSet<String>,
     programs: Option<Vec<String>>,
@@ -192,7 +202,8 @@ impl Tokens {
 impl Entry {
     /// The digest of the token, and its rights, checked against the program.
     fn check(self, program: &Program) -> Result<([u8; 32], Rights), TokensError> {
-        let Self { name, sha256, transactions, objects, worker, programs, principals } = self;
+        let Self { name, sha256, transactions, objects, lists, worker, programs, principals } =
+            self;
         let schema = program.schema();
         let name_of = name.clone();
         let wrong = |why: String| TokensError(format!("token {name_of:?}: {why}"));
@@ -213,10 +224,13 @@ impl Entry {
                 return Err(wrong(format!("the program has no transaction {unknown:?}")));
             }
         }
-        for unknown in objects.iter().filter(|found| *found != ALL) {
+        for unknown in objects.iter().chain(&lists).filter(|found| *found != ALL) {
             if !schema.objects.contains_key(unknown.as_str()) {
                 return Err(wrong(format!("the program has no object {unknown:?}")));
             }
+        }
+        for unseen in lists.iter().filter(|listed| !allows(&objects, listed)) {
+            return Err(wrong(format!("lists has {unseen:?}, which objects lacks")));
         }
         let stores = &program.checked.stores;
         for unknown in worker.iter().filter(|found| *found != ALL) {
@@ -230,7 +244,7 @@ impl Entry {
         };
         let programs = programs.map(|programs| programs.iter().map(digest_of).collect());
         let programs = programs.transpose()?;
-        Ok((digest, Rights { name, transactions, objects, worker, programs, principals }))
+        Ok((digest, Rights { name, transactions, objects, lists, worker, programs, principals }))
     }
 }
 

@@ -74,6 +74,15 @@ pub const KEYS_KEPT: Duration = Duration::from_hours(24);
 /// The interval between removals of older keys.
 pub const KEYS_SWEPT_EVERY: Duration = Duration::from_mins(10);
 
+/// The maximum number of objects on one page of a list.
+pub const LISTED_MAX: usize = 100;
+
+/// The number of objects on one page of a list, unless the request says otherwise.
+pub const LISTED_USUALLY: usize = 20;
+
+/// The number of elements shown of each collection of an object in a list, unless the request says otherwise.
+pub const LISTED_ELEMENTS: usize = 3;
+
 /// The maximum number of elements shown of each collection of an object.
 pub const SHOWN_MAX: usize = 10_000;
 

@@ -21,6 +21,7 @@ type Answer = Result<Response, Problem>;
 pub(crate) fn router(app: Arc<App>) -> Router {
     let routes = Router::new()
         .route("/v1/transactions/{transaction}", post(calls::call))
+        .route("/v1/objects/{object}", get(objects::list))
         .route("/v1/objects/{object}/{key}", get(objects::show))
         .route("/v1/objects/{object}/", get(objects::show_empty))
         .route("/v1/program", get(program))

@@ -14,6 +14,7 @@
 //!   declarations, and the flushed writes of a transaction.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
 //! - [`worker`]: the worker that runs whole phases beside a distant store.
+//! - [`listing`]: lists of objects, for people who look at a store.
 //! - [`limits`]: the named bounds.
 //! - [`wrap`]: stores around other stores: faults, counts, distances, histories.
 //! - `conformance`, behind the feature of that name: the suite that every adapter must pass;
@@ -25,6 +26,7 @@ pub mod codec;
 pub mod conformance;
 pub mod finding;
 pub mod limits;
+pub mod listing;
 pub mod operation;
 pub mod overlay;
 pub mod random;
@@ -39,6 +41,7 @@ pub mod world;
 pub mod wrap;
 
 pub use finding::{Finding, Judgement};
+pub use listing::{Listed, Listing};
 pub use operation::{Address, Answer, Data, KeyRange, Read, Write};
 pub use record::{Bytes, Guard, RecordKey, RecordKind};
 pub use store::{

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_model::{
-    IndexRead, Level, Name, Schema, Stamp, TransactionId, Type, Version, WitnessRow,
+    BuiltinQuery, IndexRead, Level, Name, Schema, Stamp, TransactionId, Type, Version, WitnessRow,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::listing::{Listed, Listing};
 use crate::operation::{Answer, Read, Write};
 use crate::record::Guard;
 use crate::united::{EngineId, United};
@@ -44,6 +45,23 @@ pub trait DataStore: Send + Sync {
     /// [`StoreError::Unavailable`], with the reason.
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Lists objects of a kind, at the session's replica.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] if the store cannot list its objects, or the cursor is none of its own; otherwise the
+    /// errors of a read.
+    fn list<'a>(
+        &'a self,
+        session: &'a Session,
+        listing: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        let _ = session;
+        let store = self.capabilities().store.clone();
+        let reason = format!("this engine does not list its objects {}", listing.kind);
+        Box::pin(std::future::ready(Err(StoreError::Refused { store, reason })))
     }
 
     /// The engine that holds the store, if it also holds others: transactions over those stores can be
@@ -323,17 +341,22 @@ pub struct StoreSchema {
 }
 
 impl StoreSchema {
-    /// Checks that no object has an index, for stores that keep none; `what` names the store in the message.
+    /// Checks that no object has an index or a key that the store draws, for stores that do neither; `what` names
+    /// the store in the message.
     ///
     /// # Errors
     ///
-    /// A message that names the first index.
-    pub fn refuse_indexes(&self, what: &str) -> Result<(), String> {
-        match self.operations.values().find_map(|operation| operation.index.as_ref()) {
+    /// A message that names the first of them.
+    pub fn refuse_builtins(&self, what: &str) -> Result<(), String> {
+        match self.operations.values().find_map(|operation| operation.builtin.as_ref()) {
             None => Ok(()),
-            Some(read) => Err(format!(
+            Some(BuiltinQuery::Index(read)) => Err(format!(
                 "object {} has the index {}, and {what} keeps no indexes: keep the refs in a `set` of another object",
                 read.object, read.index
+            )),
+            Some(BuiltinQuery::Draw(object)) => Err(format!(
+                "the program creates {object} by a `new` without a key, and {what} draws no numbers: give the key, \
+                 or declare one of type `string`"
             )),
         }
     }
@@ -350,8 +373,21 @@ pub struct StoreOperation {
     pub result: Option<Type>,
     /// The body from the binding, if that has one.
     pub body: Option<String>,
-    /// The read of an index that it is: such a query has no body, and the store answers it by its own means.
-    pub index: Option<IndexRead>,
+    /// What it asks if the compiler declares it: such a query has no body, and the store answers it by its own
+    /// means.
+    pub builtin: Option<BuiltinQuery>,
+}
+
+impl StoreOperation {
+    /// Returns the read of an index that it is.
+    pub fn index(&self) -> Option<&IndexRead> {
+        self.builtin.as_ref().and_then(BuiltinQuery::index)
+    }
+
+    /// Returns the kind of object whose keys it draws.
+    pub fn draws(&self) -> Option<&Name> {
+        self.builtin.as_ref().and_then(BuiltinQuery::draws)
+    }
 }
 
 /// An error at a store.

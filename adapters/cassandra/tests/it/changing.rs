@@ -24,7 +24,7 @@ fn with(queries: &[(&str, String, Type)]) -> StoreSchema {
             parameters: Vec::new(),
             result: Some(result.clone()),
             body: Some(body.clone()),
-            index: None,
+            builtin: None,
         };
         ((*name).into(), operation)
     });

@@ -167,14 +167,14 @@ async fn hostile_arguments_of_commands() {
         parameters: parameters.clone(),
         result: None,
         body: Some(format!("UPDATE {table} SET v = $2 WHERE k = $1")),
-        index: None,
+        builtin: None,
     };
     let query = StoreOperation {
         is_command: false,
         parameters: parameters[..1].to_vec(),
         result: Some(Type::Option(Arc::new(Type::String))),
         body: Some(format!("SELECT v FROM {table} WHERE k = $1")),
-        index: None,
+        builtin: None,
     };
     declared.operations = [("set".into(), command), ("get".into(), query)].into();
     let store = connect(config(server.url()), declared).await.expect("it opens");

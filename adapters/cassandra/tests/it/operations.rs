@@ -21,7 +21,7 @@ fn operation(
     result: Option<Type>,
 ) -> StoreOperation {
     let parameters = parameters.iter().map(|(name, of)| ((*name).into(), of.clone())).collect();
-    StoreOperation { is_command, parameters, result, body: Some(body.to_owned()), index: None }
+    StoreOperation { is_command, parameters, result, body: Some(body.to_owned()), builtin: None }
 }
 
 fn with(operations: &[(&str, StoreOperation)]) -> StoreSchema {

@@ -10,6 +10,7 @@
 //! | `m` | the number of commits (serializable stores) |
 //! | `o` id | the outcome of that commit, and its time |
 //! | `p` origin | the number up to which the outcomes of its commits are removed |
+//! | `s` kind | the greatest number that a commit drew for the key of an object (serializable stores) |
 //! | `r` replica | the progress of the replica |
 //! | `u` number | an update that some replica lacks |
 //! | `q` replica number | the replica lacks that update |
@@ -78,6 +79,11 @@ pub fn transaction(id: TransactionId) -> [u8; TRANSACTION] {
     part[..16].copy_from_slice(&id.origin.0.to_be_bytes());
     part[16..].copy_from_slice(&id.sequence.to_be_bytes());
     part
+}
+
+/// The key of the greatest number drawn for a kind.
+pub fn numbers(kind: u32) -> Vec<u8> {
+    with(b"s", &kind.to_be_bytes())
 }
 
 /// The key of a replica's state.

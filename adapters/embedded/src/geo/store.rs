@@ -9,7 +9,8 @@ use mingle_geo::message::RaiseFloor;
 use mingle_geo::{DcId, Refusal, Update, Vector};
 use mingle_model::{Name, Origin, Stamp, TransactionId};
 use mingle_store::{
-    BoxFuture, Capabilities, DataStore, EngineId, Outcome, Session, StoreError, Transaction, United,
+    BoxFuture, Capabilities, DataStore, EngineId, Listed, Listing, Outcome, Session, StoreError,
+    Transaction, United,
 };
 
 use super::client::{Client, Trouble};
@@ -187,6 +188,17 @@ impl DataStore for GeoStore {
             self.shared.serve().await?;
             let united = UnitedTransaction::new(self.shared.begin(session)?)?;
             Ok(Box::new(united) as Box<dyn United>)
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        session: &'a Session,
+        listing: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        Box::pin(async {
+            self.shared.serve().await?;
+            self.shared.begin(session)?.list(listing).await
         })
     }
 

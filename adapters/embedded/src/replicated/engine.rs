@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use mingle_model::{Level, Name, Stamp, TransactionId, Version};
 use mingle_store::{
-    BoxFuture, Capabilities, Commit, Committed, DataStore, Once, Outcome, Session, StoreError,
-    Transaction, Write,
+    BoxFuture, Capabilities, Commit, Committed, DataStore, Listed, Listing, Once, Outcome, Session,
+    StoreError, Transaction, Write,
 };
 
 use super::apply::apply;
@@ -26,7 +26,7 @@ use crate::mending::{Mend, serve};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
-use crate::{guarding, outcome, witness};
+use crate::{guarding, outcome, reading, witness};
 
 /// A replicated store.
 pub struct ReplicatedStore {
@@ -148,6 +148,18 @@ impl DataStore for ReplicatedStore {
 
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(serve(&self.engine))
+    }
+
+    fn list<'a>(
+        &'a self,
+        session: &'a Session,
+        listing: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        Box::pin(async {
+            serve(&self.engine).await?;
+            let (core, replica) = (&self.engine.core, self.replica(session)?);
+            core.contained(|| reading::list(core, replica, listing))
+        })
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {

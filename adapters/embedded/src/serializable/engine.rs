@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mingle_model::{Stamp, TransactionId, Version};
 use mingle_store::{
-    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
-    StoreError, Transaction, Write,
+    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Listed, Listing, Outcome, Read,
+    Session, StoreError, Transaction, Write,
 };
 
 use super::apply::apply;
@@ -19,7 +19,7 @@ use crate::reading::{ReadSet, Reading};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, Snapshot, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
-use crate::{guarding, outcome, witness, writing};
+use crate::{guarding, numbers, outcome, reading, witness, writing};
 
 /// A serializable store.
 pub struct SerializableStore {
@@ -89,6 +89,18 @@ impl DataStore for SerializableStore {
 
     fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(serve(&self.engine))
+    }
+
+    fn list<'a>(
+        &'a self,
+        _session: &'a Session,
+        listing: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        Box::pin(async {
+            serve(&self.engine).await?;
+            let core = &self.engine.core;
+            core.contained(|| reading::list(core, 0, listing))
+        })
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
@@ -313,6 +325,7 @@ impl Engine {
         let version = last.map_or(0, |row| Reader(&row).u64()) + 1;
         draft.put(key::COMMITS, version.to_le_bytes());
         apply(&self.core, draft, version, &commit.writes)?;
+        numbers::note(draft, &job.read_set.drawn)?;
         Ok(Verdict::Committed(committed(version)))
     }
 }

@@ -17,7 +17,7 @@ fn operation(is_command: bool, parameters: &[Type], body: Option<&str>) -> Store
         parameters: named.collect(),
         result: (!is_command).then_some(Type::Int),
         body: body.map(str::to_owned),
-        index: None,
+        builtin: None,
     }
 }
 

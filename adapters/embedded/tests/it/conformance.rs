@@ -52,6 +52,10 @@ impl Factory for EmbeddedFactory {
         true
     }
 
+    fn lists_objects(&self) -> bool {
+        true
+    }
+
     fn level(&self) -> Level {
         self.level
     }

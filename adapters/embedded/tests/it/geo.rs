@@ -58,6 +58,10 @@ impl GeoFactory {
 }
 
 impl Factory for GeoFactory {
+    fn lists_objects(&self) -> bool {
+        true
+    }
+
     fn level(&self) -> Level {
         Level::Causal
     }

@@ -52,6 +52,10 @@ impl StrongFactory {
 }
 
 impl Factory for StrongFactory {
+    fn lists_objects(&self) -> bool {
+        true
+    }
+
     fn level(&self) -> Level {
         self.level
     }

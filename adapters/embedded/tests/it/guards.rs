@@ -119,7 +119,7 @@ fn with_operations(level: Level) -> StoreSchema {
         parameters: parameters.iter().map(|t| ("p".into(), t.clone())).collect(),
         result: (!is_command).then_some(Type::Int),
         body: Some(body.to_owned()),
-        index: None,
+        builtin: None,
     };
     let mut schema = usual(level);
     schema.operations = BTreeMap::from([

@@ -135,6 +135,7 @@ async fn check(
     let key_types = key_types(schema, &object.key_type);
     let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
     let numbered = table.numbered(&mapping.key);
+    let sequence = numbered::sequence(client, &table, &key_types, &mapping.key).await?;
     let mut key_indexes = table.unique_key(&mapping.key)?;
     let mut used: Vec<String> = mapping.key.clone();
     let mut constraints = table.constraints.clone();
@@ -182,7 +183,7 @@ async fn check(
     }
     let rows = table.rows(keys);
     let cascades = table.cascades;
-    Ok(Mapped { rows, numbered, fields, constraints, cascades, key_indexes })
+    Ok(Mapped { rows, numbered, sequence, fields, constraints, cascades, key_indexes })
 }
 
 /// Returns the types of a key's columns.
@@ -450,6 +451,7 @@ impl Table {
 }
 
 mod listed;
+pub(crate) mod numbered;
 mod positions;
 #[cfg(test)]
 mod tests;

@@ -120,8 +120,10 @@ pub(crate) struct Mapped {
     /// The row of an object.
     pub(crate) rows: Rows,
     /// The key column that only the database fills, if there is one: rows are then changed and
-    /// deleted, but not created.
+    /// deleted, and created only with a key that was drawn.
     pub(crate) numbered: Option<String>,
+    /// The sequence that numbers the keys, if one does.
+    pub(crate) sequence: Option<Sequence>,
     /// The fields, in the order of the program's declaration.
     pub(crate) fields: Vec<MappedField>,
     /// The parts of the tables that may refuse a change.
@@ -130,6 +132,15 @@ pub(crate) struct Mapped {
     pub(crate) cascades: Vec<Cascade>,
     /// Unique indexes of keys, elements and entries, by schema and name.
     pub(crate) key_indexes: Vec<(String, String)>,
+}
+
+/// A sequence of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    /// Its name, quoted and with its schema.
+    pub(crate) name: String,
+    /// True if this user may draw from it.
+    pub(crate) is_permitted: bool,
 }
 
 /// The place of a field.

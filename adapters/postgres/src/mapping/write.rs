@@ -104,7 +104,8 @@ impl Gathered {
 }
 
 impl Mapped {
-    /// Adds the statements of a write. `assigned` holds the values for the object's row.
+    /// Adds the statements of a write. `assigned` holds the values for the object's row. The keys of the objects in
+    /// `drawn` were drawn, and their rows are not made yet.
     ///
     /// # Errors
     ///
@@ -114,7 +115,7 @@ impl Mapped {
         layout: &Layout,
         write: &Write,
         assigned: Option<Assigned>,
-        steps: &mut Vec<Step>,
+        (drawn, steps): (&mut BTreeSet<Ref>, &mut Vec<Step>),
     ) -> Result<(), Refusal> {
         let Some(object) = write.object() else { return Ok(()) };
         let key = self.key(layout, object.key())?;
@@ -123,7 +124,8 @@ impl Mapped {
             return Ok(());
         }
         if let Some(assigned) = assigned {
-            steps.push(self.upsert(layout, key.clone(), assigned)?);
+            let is_drawn = drawn.remove(object);
+            steps.push(self.upsert(layout, key.clone(), (assigned, is_drawn))?);
         }
         let (Write::Insert(address, _)
         | Write::Remove(address, _)
@@ -148,12 +150,13 @@ impl Mapped {
         }
     }
 
-    /// Writes columns of the object's row; the row is created if it does not exist.
+    /// Writes columns of the object's row; the row is created if it does not exist. If its key was drawn, it is created
+    /// without a look at the rows that there are.
     fn upsert(
         &self,
         layout: &Layout,
         mut params: Vec<Param>,
-        assigned: Assigned,
+        (assigned, is_drawn): (Assigned, bool),
     ) -> Result<Step, Refusal> {
         let (mut changes, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
         let written: BTreeSet<u16> = assigned.keys().copied().collect();
@@ -180,7 +183,7 @@ impl Mapped {
                 "changed AS (UPDATE {table} SET {changes} WHERE {condition} RETURNING {kept} AS is_kept)"
             ));
         }
-        if let Some(column) = &self.numbered {
+        if let Some(column) = self.numbered.as_ref().filter(|_| !is_drawn) {
             return Ok(self.change(layout, column, &first, params));
         }
         for (index, field) in (0u16..).zip(&self.fields) {
@@ -197,6 +200,14 @@ impl Mapped {
         }
         let columns = [vec![names(keys)], columns].concat().join(", ");
         let values = [vec![key_values(keys)], values].concat().join(", ");
+        if is_drawn {
+            let made = format!(
+                "made AS (INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {values} \
+                 RETURNING {kept} AS is_kept)"
+            );
+            let is_written = "EXISTS (SELECT FROM made WHERE is_kept)";
+            return Ok(self.rows.expect(layout, &[made], is_written, params));
+        }
         first.push(format!(
             "made AS (INSERT INTO {table} ({columns}) SELECT {values} \
              WHERE NOT EXISTS (SELECT FROM found) RETURNING {kept} AS is_kept)"

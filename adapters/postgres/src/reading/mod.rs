@@ -43,8 +43,8 @@ use one::One;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_model::Name;
-use mingle_store::{Address, KeyRange, Read, Refusal};
+use mingle_model::{Name, Ref};
+use mingle_store::{Address, Answer, Data, KeyRange, Read, Refusal};
 
 use crate::encoding::{Digest, element_digest, object_digest};
 use crate::layout::{Field, Kind, Layout, Place, Shape};
@@ -174,6 +174,17 @@ impl<'a> Plan<'a> {
         let many =
             rows.flat_map(|(kind, (objects, _))| objects.iter().map(move |object| (kind, object)));
         many.chain(self.one.iter().map(|one| (&one.kind.name, &one.object)))
+    }
+
+    /// Returns the objects whose keys were drawn.
+    pub fn drawn(&self, answers: &[Answer]) -> impl Iterator<Item = Ref> {
+        self.reads.iter().zip(answers).filter_map(|(read, answer)| match (read, &answer.data) {
+            (Read::Query { operation, .. }, Data::Result(key)) => {
+                let kind = self.operations.get(operation)?.draws()?;
+                Some(Ref::new(kind.clone(), key.clone()))
+            }
+            _ => None,
+        })
     }
 
     fn ask(&mut self, index: usize, read: &Read) -> Result<(), Refusal> {

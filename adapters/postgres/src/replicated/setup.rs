@@ -413,7 +413,7 @@ fn check(config: &PostgresConfig, schema: &StoreSchema) -> Result<(), OpenError>
     if config.pool == 0 {
         return refuse("pool: expected at least 1, found 0".into());
     }
-    schema.refuse_indexes("a store of several servers").or_else(refuse)?;
+    schema.refuse_builtins("a store of several servers").or_else(refuse)?;
     if config.schema_of(&schema.store).len() > NAME_BYTES_MAX {
         return refuse("schema: the name is longer than 63 bytes".into());
     }

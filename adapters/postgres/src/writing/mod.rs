@@ -72,6 +72,8 @@ pub struct Writing<'a> {
     /// Objects of Mingle's own tables that the transaction has read, that exist and that have not
     /// been changed since.
     pub existing: BTreeSet<(Name, Digest)>,
+    /// Objects whose keys the transaction drew and whose rows it has not made yet.
+    pub drawn: BTreeSet<Ref>,
 }
 
 impl<'a> Writing<'a> {
@@ -94,7 +96,14 @@ impl<'a> Writing<'a> {
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
             existing,
+            drawn: BTreeSet::new(),
         }
+    }
+
+    /// Sets the objects whose keys the transaction drew and whose rows it has not made yet.
+    pub fn having_drawn(mut self, drawn: &BTreeSet<Ref>) -> Self {
+        self.drawn.clone_from(drawn);
+        self
     }
 
     /// Sets the id of the commit, which no other commit uses: the transaction's own records are
@@ -204,7 +213,12 @@ impl<'a> Writing<'a> {
             Write::Create(object) | Write::Delete(object) => {
                 let kind = self.layout.kind_of(object)?;
                 if let Place::Mapped(mapped) = &kind.place {
-                    return mapped.write(self.layout, write, assigned, &mut self.steps);
+                    return mapped.write(
+                        self.layout,
+                        write,
+                        assigned,
+                        (&mut self.drawn, &mut self.steps),
+                    );
                 }
                 match write {
                     Write::Create(_) => self.touch(kind, object),
@@ -244,7 +258,7 @@ impl<'a> Writing<'a> {
         let (kind, field) = self.layout.field(address, shapes)?;
         self.check(kind, field, write)?;
         if let Place::Mapped(mapped) = &kind.place {
-            return mapped.write(self.layout, write, assigned, &mut self.steps);
+            return mapped.write(self.layout, write, assigned, (&mut self.drawn, &mut self.steps));
         }
         let object = &address.object;
         self.touch(kind, object);

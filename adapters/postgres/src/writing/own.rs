@@ -45,6 +45,9 @@ impl Writing<'_> {
         let Some(object) = writes.first().and_then(Write::object) else { return Ok(()) };
         let kind = self.layout.kind_of(object)?;
         let Place::Own { key_codec, .. } = &kind.place else { return Ok(()) };
+        if self.drawn.contains(object) {
+            self.touch(kind, object);
+        }
         let schema = &self.layout.schema;
         let is_there = self.is_there(kind, object);
         let mut params = vec![Param::Bytes(object_digest(object))];
@@ -139,6 +142,15 @@ impl Writing<'_> {
         let version = self.version();
         let id = Param::Bytes(object_digest(object));
         let row = key_codec.param(&self.layout.schema, object.key());
+        if self.drawn.remove(object) {
+            let sql = format!(
+                "INSERT INTO {table} (mingle_id, {key}, mingle_exists, mingle_changed) \
+                 VALUES ($1::bytea, {}, true, {version})",
+                key_codec.parameter(2)
+            );
+            self.push(sql, vec![id, row]);
+            return;
+        }
         let sql = format!(
             "WITH revived AS (UPDATE {table} SET mingle_exists = true, mingle_changed = {version} \
              WHERE mingle_id = $1::bytea AND NOT mingle_exists) \

@@ -38,6 +38,10 @@ impl Factory for PostgresFactory {
         true
     }
 
+    fn lists_objects(&self) -> bool {
+        true
+    }
+
     fn level(&self) -> Level {
         self.level
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::support::{self, data, open, server, unique};
 use mingle_model::random::Random;
-use mingle_model::{FieldType, IndexRead, Level, Name, Ref, Type, Value};
+use mingle_model::{BuiltinQuery, FieldType, IndexRead, Level, Name, Ref, Type, Value};
 use mingle_store::{Data, Read, StoreOperation, StoreSchema};
 use mingle_store_postgres::{ObjectMapping, PostgresConfig, examine};
 use tokio_postgres::Client;
@@ -30,7 +30,7 @@ fn queries(index: &str, fields: &[(&str, Type)]) -> BTreeMap<Name, StoreOperatio
             parameters: read.parameters(&types),
             result: Some(read.result()),
             body: None,
-            index: Some(read),
+            builtin: Some(BuiltinQuery::Index(read)),
         };
         all.insert(format!("{index}/{equal}/{counts}").into(), operation);
     }

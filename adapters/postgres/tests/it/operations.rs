@@ -24,7 +24,7 @@ fn operation(
         parameters: parameters.iter().enumerate().map(|(i, t)| (name(i), t.clone())).collect(),
         result,
         body: Some(body.to_owned()),
-        index: None,
+        builtin: None,
     }
 }
 

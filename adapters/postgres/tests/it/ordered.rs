@@ -32,7 +32,7 @@ fn program(own: &str) -> StoreSchema {
         parameters: vec![("id".into(), Type::String)],
         result: None,
         body: Some(body.replace("own.", &format!("{own}."))),
-        index: None,
+        builtin: None,
     };
     schema.operations = BTreeMap::from([
         (

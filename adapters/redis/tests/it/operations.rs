@@ -25,7 +25,7 @@ fn operation(
         parameters: named.collect(),
         result,
         body: Some(body.into()),
-        index: None,
+        builtin: None,
     }
 }
 

@@ -33,7 +33,7 @@ async fn store() -> Option<Arc<Redis>> {
         parameters: vec![("id".into(), Type::String)],
         result: None,
         body: Some(body.replace("APP", &app)),
-        index: None,
+        builtin: None,
     };
     declared.operations = BTreeMap::from([
         ("rename".into(), command("HSET APPnote:$1 name commanded")),

@@ -381,7 +381,7 @@ impl Checker<'_> {
         // The queries of indexes have names of their own, which no program can write.
         let index = declared.operations.iter().position(|operation| operation.name == name.name);
         let Some(index) = index else {
-            let known = declared.operations.iter().filter(|operation| operation.index.is_none());
+            let known = declared.operations.iter().filter(|operation| operation.builtin.is_none());
             let near =
                 self.diagnostics.near_miss(&name.name, known.map(|operation| &*operation.name));
             let what = format!("operation of the store `{}`", declared.name);

@@ -8,7 +8,7 @@ use crate::diagnostic::m0201::Mismatch;
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0206::{self, Collection};
 use crate::diagnostic::{m0101, m0401};
-use crate::hir::{Expr, ExprKind};
+use crate::hir::{Expr, ExprKind, NewKey};
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
 
@@ -142,20 +142,16 @@ impl Checker<'_> {
                 Some(field) => registers.push((field, value)),
             }
         }
-        if key.is_none() && (is_put || declared.key_type != Type::String) {
-            let arity = Arity::KeyNeeded {
-                object: declared.name.to_string(),
-                key: declared.key_name.to_string(),
-                is_put,
-            };
-            self.diagnostics.push(m0202::render(arity, span));
+        let key = match key {
+            Some(key) => Some(NewKey::Given(Box::new(key))),
+            None if is_put => None,
+            None => self.drawn_key(body, kind),
+        };
+        let Some(key) = key else {
+            self.key_needed(kind, is_put, span);
             return None;
-        }
+        };
         allowed?;
-        let key = key.map(Box::new).ok_or_else(|| {
-            body.unique_sites += 1;
-            body.unique_sites - 1
-        });
         let value_type = Type::Ref(declared.name.clone());
         let kind = ExprKind::Create { is_put, kind, key, inits: registers };
         Some(Evaluated::Value(Expr { kind, value_type, span }))

@@ -5,7 +5,7 @@
 
 use mingle_model::index::indexed_type;
 use mingle_model::limits::INDEX_FIELDS_MAX;
-use mingle_model::{FieldType, IndexRead, ObjectType, Type, Value};
+use mingle_model::{BuiltinQuery, FieldType, IndexRead, ObjectType, Type, Value};
 
 use super::types::unfit_key;
 use super::{Body, Checker, DEFAULT, Named};
@@ -131,7 +131,7 @@ impl Checker<'_> {
                     result: Some(read.result()),
                     span,
                     docs: written.docs.clone(),
-                    index: Some(read),
+                    builtin: Some(BuiltinQuery::Index(read)),
                 });
             }
             self.program.objects[at].indexes.push(Index {

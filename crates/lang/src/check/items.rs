@@ -37,6 +37,7 @@ impl<'a> Checker<'a> {
         self.operations();
         self.structs_and_objects();
         self.indexes();
+        self.draws();
     }
 
     fn levels(&mut self) {
@@ -165,7 +166,7 @@ impl<'a> Checker<'a> {
                     result: result.map(|found| found.unwrap_or(Type::Bool)),
                     span: name.span,
                     docs: operation.docs.clone(),
-                    index: None,
+                    builtin: None,
                 });
             }
         }
@@ -252,6 +253,7 @@ impl<'a> Checker<'a> {
                 policies: Policies::default(),
                 bounds,
                 indexes: Vec::new(),
+                draw: None,
             });
         }
         let mut defaults = HashMap::new();

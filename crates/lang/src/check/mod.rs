@@ -10,6 +10,7 @@ mod constant;
 mod convert;
 mod create;
 mod cycles;
+mod draws;
 mod enums;
 mod expr;
 mod fields;

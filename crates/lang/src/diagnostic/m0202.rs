@@ -12,8 +12,9 @@ pub(crate) enum Arity {
     Missing { of: String, fields: Vec<String> },
     /// A field given twice.
     Twice { name: String, first: Span },
-    /// `new` without a key although the object's key cannot be drawn.
-    KeyNeeded { object: String, key: String, is_put: bool },
+    /// `new` without a key although the object's key cannot be drawn. The level is that of a store which does not
+    /// draw numbers, if the key is one.
+    KeyNeeded { object: String, key: String, is_put: bool, level: Option<String> },
     /// The number of variables of a `for`.
     Variables { over: String, expected: usize },
 }
@@ -30,9 +31,15 @@ pub(crate) fn render(arity: Arity, span: Span) -> Diagnostic {
             "every field needs a value".into(),
         ),
         Arity::Twice { name, first } => new(format!("`{name}` is given twice"), "again".into()).with_label(first, "first here"),
-        Arity::KeyNeeded { object, key, is_put } => {
-            let why = if is_put { "`put` needs the key" } else { "only a key of type `string` can be drawn" };
-            new(format!("`{object}` needs its key `{key}` here"), why.into())
+        Arity::KeyNeeded { object, key, is_put, level } => {
+            let why = match (is_put, level) {
+                (true, _) => "`put` needs the key".into(),
+                (false, None) => "only a key of type `string` or `int` can be drawn".into(),
+                (false, Some(level)) => {
+                    format!("a store that is {level} draws no numbers, only keys of type `string`")
+                }
+            };
+            new(format!("`{object}` needs its key `{key}` here"), why)
         }
         Arity::Variables { over, expected: 1 } => new(format!("a `for` over `{over}` takes one variable"), "one too many".into()),
         Arity::Variables { over, .. } => new(format!("a `for` over `{over}` takes two variables: key and value"), "one is missing".into()),

@@ -4,7 +4,7 @@ use mingle_model::{LevelId, Type, Value};
 
 use super::lower::{INLINED_MAX, Lowering};
 use super::{Access, Endorsement, Kind, Operand, ReadKind, Slot, WriteKind};
-use crate::hir::{self, Expr, ExprKind, ObjectId, VarId};
+use crate::hir::{self, Expr, ExprKind, NewKey, ObjectId, VarId};
 use crate::ops::Op;
 use crate::syntax::Span;
 
@@ -211,13 +211,14 @@ impl<'a> Lowering<'a> {
         expr: &'a Expr,
         is_put: bool,
         kind: ObjectId,
-        key: &'a Result<Box<Expr>, u32>,
+        key: &'a NewKey,
         inits: &'a [(u16, Expr)],
     ) -> Operand {
         let span = expr.span;
         let (key_operand, key_span) = match key {
-            Ok(key) => (self.expr(key), key.span),
-            Err(site) => (self.unique(*site, span), span),
+            NewKey::Given(key) => (self.expr(key), key.span),
+            NewKey::Fresh(site) => (self.unique(*site, span), span),
+            NewKey::Drawn { operation, site } => (self.draw(kind, *operation, *site, span), span),
         };
         let name = self.program.objects[kind.index()].declared.name.clone();
         let object =
@@ -225,7 +226,7 @@ impl<'a> Lowering<'a> {
         let values: Vec<(Operand, Span)> =
             inits.iter().map(|(_, value)| (self.expr(value), value.span)).collect();
         let store = self.program.store_of(kind);
-        if !is_put && key.is_ok() {
+        if !is_put && key.given().is_some() {
             let exists = self.slot(None, Type::Bool);
             let read = ReadKind::ExistsForNew(kind);
             let exists = self.read(
@@ -263,6 +264,15 @@ impl<'a> Lowering<'a> {
         };
         self.push(Kind::Write(access), span);
         object
+    }
+
+    /// Draws the key of an object. The argument tells one draw of the transaction from another.
+    fn draw(&mut self, kind: ObjectId, operation: u32, site: u32, span: Span) -> Operand {
+        let named = self.unique(site, span);
+        let dst = self.slot(None, Type::Int);
+        let store = self.program.store_of(kind);
+        let read = ReadKind::Draw(kind, operation);
+        self.read(read, store, None, vec![(named, span)], vec![dst], span)
     }
 
     pub(super) fn call(

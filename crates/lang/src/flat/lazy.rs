@@ -149,7 +149,7 @@ fn asks(program: &Program, asking: &mut HashMap<FunctionId, bool>, expr: &Expr) 
             asks(program, asking, amount) || asks(program, asking, &place.object)
         }
         ExprKind::Create { key, inits, .. } => {
-            key.as_ref().is_ok_and(|key| asks(program, asking, key))
+            key.given().is_some_and(|key| asks(program, asking, key))
                 || inits.iter().any(|(_, value)| asks(program, asking, value))
         }
     }

@@ -328,6 +328,8 @@ pub enum ReadKind {
     Contents(ObjectId, u16),
     /// A query.
     Query(u32),
+    /// The query that draws a key for an object of this kind.
+    Draw(ObjectId, u32),
 }
 
 /// The kind of a write.
@@ -353,14 +355,19 @@ impl ReadKind {
             Self::Register(kind, field)
             | Self::Collection(kind, field, _)
             | Self::Contents(kind, field) => Some((*kind, Some(*field))),
-            Self::Query(_) => None,
+            Self::Query(_) | Self::Draw(..) => None,
         }
     }
 }
 
 impl WriteKind {
     /// True if the result of `read` may depend on this write, at the same store.
+    ///
+    /// No write changes a drawn key: it is new to the store.
     pub fn may_change(&self, read: &ReadKind) -> bool {
+        if matches!(read, ReadKind::Draw(..)) {
+            return false;
+        }
         let Some((kind, field)) = read.place() else { return true };
         match self {
             Self::Assign(written, register) | Self::Collection(written, register, _) => {

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 
 use super::Analysis;
 use crate::diagnostic::{Diagnostics, m0402, m0403, m0404, w0403};
-use crate::flat::{Flat, Kind, Operand, ReadKind, Stmt, StmtId, WriteKind};
+use crate::flat::{Access, Flat, Kind, Operand, ReadKind, Stmt, StmtId, WriteKind};
 use crate::hir::{ObjectId, StoreId};
 
 /// The statements that endorsed values depend on, by id; empty if there are none.
@@ -231,6 +231,11 @@ impl Analysis<'_> {
         let writes = self.writes_by_place();
         for (read, stmt) in self.flat.live_statements().filter(|(id, _)| slice.contains(*id)) {
             let (store, kind) = match &stmt.kind {
+                // Each draw gives another number, so the object would get another key.
+                Kind::Read(Access { kind: ReadKind::Draw(..), .. }) => {
+                    diagnostics.push(m0402::render(stmt.span, stmt.span));
+                    continue;
+                }
                 Kind::Read(access) => (access.store, &access.kind),
                 // The result of a command would be needed before any write is allowed.
                 Kind::Write(_) => {

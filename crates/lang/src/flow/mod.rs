@@ -225,6 +225,7 @@ impl Analysis<'_> {
             ReadKind::Query(index) => {
                 self.program.stores[read.store.index()].operations[index as usize].is_total()
             }
+            ReadKind::Draw(..) => false,
             _ => true,
         }
     }

@@ -6,7 +6,7 @@ use super::graph::{Edge, EdgeKind};
 use super::rules::Use;
 use super::{Analysis, Source, Sources, bits};
 use crate::diagnostic::{Code, Diagnostic, Label, flow as words};
-use crate::flat::{Kind, Operand, Slot, StmtId};
+use crate::flat::{Access, Kind, Operand, ReadKind, Slot, StmtId};
 use crate::hir::StoreId;
 use crate::syntax::Span;
 
@@ -56,6 +56,7 @@ impl Analysis<'_> {
             is_new: matches!(
                 &self.flat.get(used.stmt).kind,
                 Kind::Require { must_be_new: Some(_), .. }
+                    | Kind::Read(Access { kind: ReadKind::Draw(..), .. })
             ),
             labels,
             span,

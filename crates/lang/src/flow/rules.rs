@@ -187,7 +187,9 @@ impl Checking<'_, '_> {
                 };
                 self.effect(id, access, object_code, argument_code);
                 if !self.is_early && !self.analysis.is_total(access) {
-                    self.operation(id, access);
+                    let is_draw = matches!(access.kind, ReadKind::Draw(..));
+                    let code = if is_draw { Code::M0304 } else { Code::M0307 };
+                    self.operation(id, access, code);
                 }
             }
             Kind::Write(access) => {
@@ -198,7 +200,7 @@ impl Checking<'_, '_> {
                 };
                 self.effect(id, access, object_code, Code::M0301);
                 if matches!(access.kind, WriteKind::Command(_)) {
-                    self.operation(id, access);
+                    self.operation(id, access, Code::M0307);
                 }
             }
             Kind::Require { condition, condition_span, message, message_span, .. }
@@ -234,13 +236,13 @@ impl Checking<'_, '_> {
         }
     }
 
-    /// M0307: an operation of a store that may fail.
-    fn operation<K>(&mut self, id: StmtId, access: &Access<K>) {
+    /// M0307: an operation of a store that may fail. M0304: the draw of a key, which may fail, too.
+    fn operation<K>(&mut self, id: StmtId, access: &Access<K>, code: Code) {
         if !self.analysis.rules.failures {
             return;
         }
         for target in self.written.clone() {
-            let mut used = Use::new(id, target, Code::M0307);
+            let mut used = Use::new(id, target, code);
             used.operands.clone_from(&access.args);
             used.context = true;
             used.own = Some(access.store);

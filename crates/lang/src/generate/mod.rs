@@ -81,6 +81,7 @@ pub fn program(seed: u64) -> String {
         has_late: seed.is_multiple_of(2),
         takes: seed % 4 == 1 && !endorses,
         endorses,
+        draws: seed % 8 == 6,
         is_endorsed: false,
         written: BTreeSet::new(),
         ranks,
@@ -110,6 +111,9 @@ struct Generator {
     takes: bool,
     /// True if there are endorsements.
     endorses: bool,
+    /// True if one `new` may leave its key to the store: the numbers of several could be drawn in another order than
+    /// that of the program.
+    draws: bool,
     /// True while an endorsed expression is generated: it must not read stores that may have been
     /// written.
     is_endorsed: bool,

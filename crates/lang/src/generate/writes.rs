@@ -1,5 +1,6 @@
 //! Random statements that write, or may fail.
 
+use super::declared::KEYED;
 use super::{Generator, Kind, STORES, Var};
 
 impl Generator {
@@ -110,10 +111,28 @@ impl Generator {
         self.line(&format!("require {usually} else {message}{code};"));
     }
 
+    /// Creates an object whose key the store draws, if the rules allow it here; the key is an int like others.
+    fn create_drawn(&mut self, store: usize) -> bool {
+        let is_drawn = self.draws && KEYED[store].2 == "int" && self.may_fail(store);
+        if is_drawn {
+            self.draws = false;
+            let (name, rank) = (self.fresh(), self.rank(store));
+            let value = self.expr(Kind::Int, rank, 2);
+            let (kind, key, _) = KEYED[store];
+            self.line(&format!("let {name} = (new {kind} {{ n: {value} }}).{key};"));
+            let rank = rank.max(self.around());
+            self.vars.push(Var { name, kind: Kind::Int, rank, mutable: false });
+        }
+        is_drawn
+    }
+
     pub(super) fn create(&mut self) {
         let Some(store) = self.written_store() else { return self.declare() };
         let rank = self.rank(store);
         self.written.insert(store);
+        if self.create_drawn(store) {
+            return;
+        }
         let name = self.fresh();
         let value = self.expr(Kind::Int, rank, 2);
         let key = self.expr(Kind::Text, rank, 1);

@@ -310,7 +310,7 @@ impl Names {
     pub fn operations(&self, store: &str) -> Vec<Member> {
         let stores = self.program.stores.iter().filter(|known| &*known.name == store);
         let operations = stores.flat_map(|store| &store.operations);
-        let operations = operations.filter(|operation| operation.index.is_none());
+        let operations = operations.filter(|operation| operation.builtin.is_none());
         operations
             .filter_map(|operation| {
                 let declared = self.declarations.get(&operation.span.start)?;

@@ -8,11 +8,11 @@ mod bounded;
 mod outside;
 mod state;
 
-use mingle_model::{Name, Ref, Time, Value};
+use mingle_model::{BuiltinQuery, Name, Ref, Time, Value};
 
 use crate::hir::{
-    CollectionRead, Expr, ExprKind, FunctionId, Iterated, ObjectId, Place, Program, Stmt, StmtKind,
-    StoreId, Transaction, VarId, WriteOp,
+    CollectionRead, Expr, ExprKind, FunctionId, Iterated, NewKey, ObjectId, Place, Program, Stmt,
+    StmtKind, StoreId, Transaction, VarId, WriteOp,
 };
 use crate::ops::{self, Op};
 use crate::syntax::Span;
@@ -350,14 +350,18 @@ impl Run<'_> {
         &mut self,
         is_put: bool,
         kind: ObjectId,
-        key: &Result<Box<Expr>, u32>,
+        key: &NewKey,
         inits: &[(u16, Expr)],
     ) -> Result<Value, Abort> {
+        let name = self.program.objects[kind.index()].declared.name.clone();
         let key_value = match key {
-            Ok(key) => self.expr(key)?,
-            Err(site) => ops::unique(self.seed, *site, &self.rounds),
+            NewKey::Given(key) => self.expr(key)?,
+            NewKey::Fresh(site) => ops::unique(self.seed, *site, &self.rounds),
+            // An endorsement cannot depend on it.
+            NewKey::Drawn { .. } if self.is_early() => Value::Int(0),
+            NewKey::Drawn { .. } => Value::Int(self.state.draw(&name)),
         };
-        let object = Ref::new(self.program.objects[kind.index()].declared.name.clone(), key_value);
+        let object = Ref::new(name, key_value);
         let mut values = Vec::new();
         for (field, value) in inits {
             values.push((*field, self.expr(value)?));
@@ -365,7 +369,7 @@ impl Run<'_> {
         if self.is_early() {
             return Ok(Value::Ref(object));
         }
-        if !is_put && key.is_ok() && self.state.exists(&object) {
+        if !is_put && key.given().is_some() && self.state.exists(&object) {
             return Err(Abort::Exists(object));
         }
         self.state.create(&object);
@@ -377,8 +381,8 @@ impl Run<'_> {
 
     fn operate(&mut self, store: StoreId, operation: u32, args: &[Expr]) -> Result<Value, Abort> {
         let args = self.exprs(args)?;
-        if let Some(read) = &self.program.stores[store.index()].operations[operation as usize].index
-        {
+        let declared = &self.program.stores[store.index()].operations[operation as usize];
+        if let Some(read) = declared.builtin.as_ref().and_then(BuiltinQuery::index) {
             return Ok(self.state.indexed(&self.program.schema, read, &args));
         }
         let call = self.outside.operations.ok_or(Abort::Operation)?;

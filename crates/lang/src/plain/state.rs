@@ -2,15 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_model::{FieldType, IndexRead, Ref, Schema, Value};
+use mingle_model::{FieldType, IndexRead, Name, Ref, Schema, Value};
 
 use crate::hir::CollectionWrite;
 
 /// All objects that were ever written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct State {
     objects: BTreeMap<Ref, ObjectState>,
+    /// The greatest number drawn for each kind of object; two states with the same objects are equal.
+    drawn: BTreeMap<Name, i64>,
 }
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.objects == other.objects
+    }
+}
+
+impl Eq for State {}
 
 /// One object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +48,18 @@ impl State {
     /// Returns the objects that exist.
     pub fn objects(&self) -> impl Iterator<Item = (&Ref, &ObjectState)> {
         self.objects.iter()
+    }
+
+    /// Draws a number for the key of an object of this kind: one that was not drawn before, and that no object has.
+    pub fn draw(&mut self, kind: &Name) -> i64 {
+        let last = self.drawn.entry(kind.clone()).or_default();
+        loop {
+            *last += 1;
+            let object = Ref::new(kind.clone(), Value::Int(*last));
+            if !self.objects.contains_key(&object) {
+                return *last;
+            }
+        }
     }
 
     /// True if an object exists.
@@ -156,7 +178,8 @@ impl State {
     /// Returns this state with only the objects of some kinds.
     pub fn only(&self, keep: impl Fn(&str) -> bool) -> Self {
         let kept = self.objects.iter().filter(|(object, _)| keep(object.kind()));
-        Self { objects: kept.map(|(object, state)| (object.clone(), state.clone())).collect() }
+        let objects = kept.map(|(object, state)| (object.clone(), state.clone())).collect();
+        Self { objects, drawn: self.drawn.clone() }
     }
 
     /// Adds the objects of another state, which must have no object in common with this one.

@@ -2,6 +2,7 @@
 
 mod broken;
 mod documents;
+mod draws;
 mod enums;
 mod files;
 mod generated;

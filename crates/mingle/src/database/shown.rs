@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use mingle_lang::Program;
 use mingle_model::{FieldType, ObjectType, Ref, json};
 use mingle_runtime::{CallReport, Error, Session};
-use mingle_store::{Address, Data, Read};
+use mingle_store::{Address, Data, Listing, Read};
 use serde_json::{Map, Value as Json};
 
 use super::Database;
@@ -109,17 +109,75 @@ impl Database {
         if !exists {
             return Ok(None);
         }
+        let mut text = String::new();
+        self.write_object(object, data, limit, &mut text);
+        Ok(Some(text))
+    }
+
+    /// Appends an object's fields as JSON text.
+    fn write_object(&self, object: &Ref, data: Vec<Data>, limit: usize, text: &mut String) {
         let program = self.program();
         let (schema, declared) = (program.schema(), declared_of(program, object));
-        let mut text = format!("{{{}:", Json::from(&*declared.key_name));
-        json::write(schema, object.key(), &declared.key_type, &mut text);
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{{{}:", Json::from(&*declared.key_name));
+        json::write(schema, object.key(), &declared.key_type, text);
         for (field, data) in declared.fields.iter().zip(data) {
-            // Writing to a text cannot fail.
             let _ = write!(text, ",{}:", Json::from(&*field.name));
-            write_field(program, declared, &field.name, data, limit, &mut text);
+            write_field(program, declared, &field.name, data, limit, text);
         }
         text.push('}');
-        Ok(Some(text))
+    }
+
+    /// A page of the objects of a kind as JSON text: `{"objects": [{…}, …], "next": "…"}`, where `next` is the cursor
+    /// of the next page, or null. Each collection is cut as in [`Database::show`]. An object that is deleted while the
+    /// page is read is left out.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails, cannot list its objects, or the cursor is none of its own.
+    ///
+    /// # Panics
+    ///
+    /// When the program has no such kind of object.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle::{Binding, Database, Listing, Session};
+    ///
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+    /// let text = "store notes: linearizable; object Note in notes { key id: int; text: string; }
+    ///     transaction add(id: int) { put Note { id: id, text: \"hi\" }; }";
+    /// let database = Database::open(mingle::compile(text).unwrap(), &Binding::default(), None).await.unwrap();
+    /// for id in ["1", "2"] {
+    ///     let arguments = database.arguments("add", [("id", id)]).unwrap();
+    ///     database.call("add", arguments, Session::default()).await.unwrap();
+    /// }
+    /// let first = Listing { kind: "Note".into(), after: None, most: 1 };
+    /// let page = database.list_text(&first, &Session::default(), 3).await.unwrap();
+    /// assert!(page.starts_with(r#"{"objects":[{"id":1,"text":"hi"}],"next":""#));
+    /// # });
+    /// ```
+    pub async fn list_text(
+        &self,
+        listing: &Listing,
+        session: &Session,
+        limit: usize,
+    ) -> Result<String, Error> {
+        let store = self.store_of(&listing.kind);
+        let listed = self.runtime.list(store, session, listing).await?;
+        let found = self.read_many(&listed.objects, session, limit).await?;
+        let mut text = "{\"objects\":[".to_owned();
+        let mut separator = "";
+        for (object, (exists, data)) in listed.objects.iter().zip(found) {
+            if exists {
+                text.push_str(std::mem::replace(&mut separator, ","));
+                self.write_object(object, data, limit, &mut text);
+            }
+        }
+        // Writing to a text cannot fail.
+        let _ = write!(text, "],\"next\":{}}}", Json::from(listed.next));
+        Ok(text)
     }
 
     /// Reads an object's fields from its store, and whether the object exists.
@@ -129,28 +187,47 @@ impl Database {
         session: &Session,
         limit: usize,
     ) -> Result<(bool, Vec<Data>), Error> {
-        let declared = declared_of(self.program(), object);
-        let mut reads = vec![Read::Exists(object.clone())];
-        reads.extend(declared.fields.iter().enumerate().map(|(index, field)| {
-            let address = Address { object: object.clone(), field: index as u16 };
-            match &field.field_type {
-                FieldType::Register(_) => Read::Register(address),
-                FieldType::Counter => Read::Counter(address),
-                FieldType::Set(_) => Read::Elements(address),
-                FieldType::Map(..) => Read::Entries(address),
-                FieldType::Log(_) => Read::LogLast(address, limit as u64),
-            }
-        }));
-        let store = self
-            .program()
-            .checked
-            .objects
-            .iter()
-            .find(|known| known.declared.name == *object.kind());
-        let store = store.expect("every object of the schema is one of the program").store;
-        let mut answers = self.runtime.read(store, session, &reads).await?.into_iter();
-        let exists = matches!(answers.next(), Some(Data::Bool(true)));
-        Ok((exists, answers.collect()))
+        let found = self.read_many(std::slice::from_ref(object), session, limit).await?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    /// Does the same for several objects of one kind, in one round trip.
+    async fn read_many(
+        &self,
+        objects: &[Ref],
+        session: &Session,
+        limit: usize,
+    ) -> Result<Vec<(bool, Vec<Data>)>, Error> {
+        let Some(first) = objects.first() else { return Ok(Vec::new()) };
+        let declared = declared_of(self.program(), first);
+        let mut reads = Vec::new();
+        for object in objects {
+            reads.push(Read::Exists(object.clone()));
+            reads.extend(declared.fields.iter().enumerate().map(|(index, field)| {
+                let address = Address { object: object.clone(), field: index as u16 };
+                match &field.field_type {
+                    FieldType::Register(_) => Read::Register(address),
+                    FieldType::Counter => Read::Counter(address),
+                    FieldType::Set(_) => Read::Elements(address),
+                    FieldType::Map(..) => Read::Entries(address),
+                    FieldType::Log(_) => Read::LogLast(address, limit as u64),
+                }
+            }));
+        }
+        let answers = self.runtime.read(self.store_of(first.kind()), session, &reads).await?;
+        let mut answers = answers.into_iter();
+        let of_one = |_: &Ref| {
+            let exists = matches!(answers.next(), Some(Data::Bool(true)));
+            (exists, answers.by_ref().take(declared.fields.len()).collect())
+        };
+        Ok(objects.iter().map(of_one).collect())
+    }
+
+    /// Returns the store of a kind of object.
+    fn store_of(&self, kind: &str) -> mingle_lang::hir::StoreId {
+        let objects = &self.program().checked.objects;
+        let found = objects.iter().find(|known| *known.declared.name == *kind);
+        found.expect("every object of the schema is one of the program").store
     }
 }
 

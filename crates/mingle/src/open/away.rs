@@ -5,7 +5,8 @@
 
 use mingle_model::{Level, Name, TransactionId};
 use mingle_store::{
-    BoxFuture, Capabilities, DataStore, Once, Outcome, Session, StoreError, Transaction,
+    BoxFuture, Capabilities, DataStore, Listed, Listing, Once, Outcome, Session, StoreError,
+    Transaction,
 };
 
 /// A store that answers nothing.
@@ -48,6 +49,14 @@ impl DataStore for AwayStore {
         &'a self,
         _: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        Box::pin(std::future::ready(Err(self.error())))
+    }
+
+    fn list<'a>(
+        &'a self,
+        _: &'a Session,
+        _: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
         Box::pin(std::future::ready(Err(self.error())))
     }
 

@@ -205,7 +205,7 @@ pub(crate) fn check_store(
 /// The part of a program that concerns one store.
 pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding) -> StoreSchema {
     let declared = &program.checked.stores[id.index()];
-    let operations = declared.operations.iter().map(|operation| {
+    let operations = program.operations(id).map(|operation| {
         let described = StoreOperation {
             is_command: operation.is_command,
             parameters: operation
@@ -215,7 +215,7 @@ pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding)
                 .collect(),
             result: operation.result.as_ref().map(Type::stored),
             body: bound.operations.get(&*operation.name).cloned(),
-            index: operation.index.clone(),
+            builtin: operation.builtin.clone(),
         };
         (operation.name.clone(), described)
     });

@@ -123,7 +123,7 @@ impl Executor {
                 _ => Vec::new(),
             };
             let is_blind = self.stores.mutant == Mutant::QueriesBlind;
-            if !is_blind && reads.iter().any(|read| matches!(read, Read::Query { .. })) {
+            if !is_blind && machine.has_queries(&reads) {
                 let all = Read::Witnesses { from: FIRST, limit: usize::MAX };
                 visit.questions.push((all, Question::OpenRows));
             }

@@ -19,7 +19,9 @@ use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
 use mingle_lang::split::Mutation;
 use mingle_model::{LevelId, Name, Ref};
-use mingle_store::{Admission, Data, DataStore, Read, Session as StoreSession, World};
+use mingle_store::{
+    Admission, Data, DataStore, Listed, Listing, Read, Session as StoreSession, StoreError, World,
+};
 
 use crate::api::error::Error;
 use crate::api::session::Session;
@@ -148,6 +150,31 @@ impl Stores {
         reads: &[Read],
     ) -> Result<Vec<Data>, Error> {
         let site = self.store(store);
+        let answers = self.ask_beside(store, session, |session| async move {
+            site.begin(&session).await?.read(reads).await
+        });
+        Ok(answers.await?.into_iter().map(|answer| answer.data).collect())
+    }
+
+    /// Lists objects of a store at a session's replica, outside any transaction.
+    pub(crate) async fn list(
+        &self,
+        store: mingle_lang::hir::StoreId,
+        session: &Session,
+        listing: &Listing,
+    ) -> Result<Listed, Error> {
+        let site = self.store(store);
+        let list = |session| async move { site.list(&session, listing).await };
+        self.ask_beside(store, session, list).await
+    }
+
+    /// Asks a store as a session sees it, beside all transactions; again after errors that pass.
+    async fn ask_beside<T, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        store: mingle_lang::hir::StoreId,
+        session: &Session,
+        ask: impl Fn(StoreSession) -> F,
+    ) -> Result<T, Error> {
         self.check_replica(session)?;
         let after = session.worklist().seen_at(self.stamped(store.index()));
         let home = self.home_at([store.index()], session)?;
@@ -157,10 +184,9 @@ impl Stores {
         let mut attempts = 0;
         loop {
             let since = self.world.elapsed();
-            let reading = async { site.begin(&session).await?.read(reads).await };
             let silent = || Err(self.silent(store.index(), session.replica.as_ref(), since));
-            let error = match self.by(deadline, reading).await.unwrap_or_else(silent) {
-                Ok(answers) => return Ok(answers.into_iter().map(|answer| answer.data).collect()),
+            let error = match self.by(deadline, ask(session.clone())).await.unwrap_or_else(silent) {
+                Ok(found) => return Ok(found),
                 Err(error) => error,
             };
             attempts += 1;

@@ -105,7 +105,7 @@ pub fn open_with(
                 parameters: operation.params.clone(),
                 result: operation.result.clone(),
                 body: body(&operation.name),
-                index: operation.index.clone(),
+                builtin: operation.builtin.clone(),
             };
             (operation.name.clone(), declared)
         });

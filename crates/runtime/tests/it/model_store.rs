@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mingle_lang::hir::{CollectionWrite, Program, StoreId};
 use mingle_lang::plain::{FieldState, State};
-use mingle_model::{FieldType, Level, TransactionId, Value, Version};
+use mingle_model::{BuiltinQuery, FieldType, Level, TransactionId, Value, Version};
 use mingle_store::{
     Address, Answer, BoxFuture, Bytes, Capabilities, Commit, Committed, Data, DataStore, Once,
     Outcome, Read, RecordKey, Session, StoreError, Transaction, Write,
@@ -161,8 +161,12 @@ fn call(
     let mut operations = program.stores[store.index()].operations.iter();
     let index = operations.position(|declared| *declared.name == *operation);
     let declared = &program.stores[store.index()].operations[index.expect("it is declared")];
-    if let Some(read) = &declared.index {
-        return Some(state.indexed(&program.schema, read, arguments));
+    match &declared.builtin {
+        Some(BuiltinQuery::Index(read)) => {
+            return Some(state.indexed(&program.schema, read, arguments));
+        }
+        Some(BuiltinQuery::Draw(kind)) => return Some(Value::Int(state.draw(kind))),
+        None => {}
     }
     operate(state, store, index.expect("it is declared") as u32, arguments)
 }

@@ -72,6 +72,8 @@ pub fn document(program: &Program, name: &str, needs_token: bool) -> Json {
         let name = types::escape_path(&object.declared.name);
         let path = format!("/v1/objects/{name}/{{key}}");
         paths.insert(path, operations::object(object, needs_token));
+        let listed = operations::objects(object, needs_token);
+        paths.insert(format!("/v1/objects/{name}"), listed);
     }
     let mut components = json!({
         "schemas": types::schemas(&described),

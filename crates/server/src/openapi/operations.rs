@@ -10,7 +10,7 @@ use mingle_model::Type;
 use serde_json::{Map, Value as Json, json};
 
 use super::types::{object as object_schema, reference, schema};
-use crate::limits::{KEY_CHARS_MAX, KEYS_KEPT, SHOWN_MAX};
+use crate::limits::{KEY_CHARS_MAX, KEYS_KEPT, LISTED_MAX, LISTED_USUALLY, SHOWN_MAX};
 use crate::problem::Code;
 
 /// The description that all calls share.
@@ -158,6 +158,66 @@ pub(super) fn object(object: &Object, needs_token: bool) -> Json {
                 "content": {
                     "application/json": { "schema": reference(&super::types::escape_name(name)) },
                 },
+            },
+        },
+    });
+    for status in [400, 401, 403, 404, 409, 503] {
+        operation["responses"][status.to_string()] = problem_of(status);
+    }
+    if needs_token {
+        operation["security"] = json!([{ "token": [] }]);
+    }
+    json!({ "get": operation })
+}
+
+/// Returns the operation that lists the objects of a kind.
+pub(super) fn objects(object: &Object, needs_token: bool) -> Json {
+    let name = &object.declared.name;
+    let page = json!({
+        "type": "object",
+        "properties": {
+            "objects": { "type": "array", "items": reference(&super::types::escape_name(name)) },
+            "next": {
+                "type": ["string", "null"],
+                "description": "The cursor of the next page; null after the last one.",
+            },
+        },
+        "required": ["objects", "next"],
+        "additionalProperties": false,
+    });
+    let mut operation = json!({
+        "operationId": format!("list_{name}"),
+        "tags": ["objects"],
+        "summary": format!("A page of all `{name}`"),
+        "description": format!(
+            "The `{name}` that exist in the store `{}`, in an order of its own. One that comes or goes while the \
+             pages are read may be missing. Stores that cannot list their objects refuse.",
+            object.declared.store
+        ),
+        "parameters": [
+            {
+                "name": "after",
+                "in": "query",
+                "description": "The cursor `next` of the page before.",
+                "schema": { "type": "string" },
+            },
+            {
+                "name": "count",
+                "in": "query",
+                "description": "So many objects.",
+                "schema": {
+                    "type": "integer", "minimum": 1, "maximum": LISTED_MAX, "default": LISTED_USUALLY,
+                },
+            },
+            parameter("limit"),
+            parameter("session"),
+            parameter("accept_loss"),
+        ],
+        "responses": {
+            "200": {
+                "description": "The page.",
+                "headers": { "Mingle-Session": header() },
+                "content": { "application/json": { "schema": page } },
             },
         },
     });

@@ -29,7 +29,7 @@ async fn commands_that_name_the_stores_own_rows_are_refused(bench: &Bench<'_>) -
             parameters: Vec::new(),
             result: None,
             body: Some(body.clone()),
-            index: None,
+            builtin: None,
         };
         schema.operations = [("meddle".into(), command)].into();
         let why = match bench.factory.open_again(&bench.store, schema).await {

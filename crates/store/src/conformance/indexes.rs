@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use mingle_model::index::{indexed, indexed_type};
 use mingle_model::random::Random;
-use mingle_model::{Date, Decimal, FieldType, IndexRead, Level, Name, Ref, Time, Type, Value};
+use mingle_model::{
+    BuiltinQuery, Date, Decimal, FieldType, IndexRead, Level, Name, Ref, Time, Type, Value,
+};
 
 use super::schema::{add_object, store_schema};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests};
@@ -92,7 +94,7 @@ fn queries(indexes: &[&[&str]]) -> BTreeMap<Name, StoreOperation> {
                 parameters: read.parameters(&types),
                 result: Some(read.result()),
                 body: None,
-                index: Some(read),
+                builtin: Some(BuiltinQuery::Index(read)),
             };
             found.insert(name.into(), operation);
         }
@@ -145,7 +147,7 @@ fn ask(random: &mut Random, indexes: &[&[&str]]) -> (IndexRead, Read) {
     let queries = queries(indexes);
     let at = random.below(queries.len());
     let (name, query) = queries.iter().nth(at).expect("it is drawn below the number");
-    let read = query.index.clone().expect("a query of an index");
+    let read = query.index().cloned().expect("a query of an index");
     let of_field = |random: &mut Random, field_name: &Name| {
         let values: Vec<Value> =
             all[usize::from(field(field_name))].2.iter().filter_map(indexed).cloned().collect();

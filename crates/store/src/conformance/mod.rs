@@ -28,9 +28,11 @@ use crate::world::BoxFuture;
 mod atomicity;
 mod changes;
 mod commands;
+mod draws;
 pub mod hostile;
 mod indexes;
 mod isolation;
+mod lists;
 pub mod model;
 mod once;
 mod operations;
@@ -87,8 +89,13 @@ pub trait Factory: Send + Sync {
         Box::pin(std::future::ready(Err("this engine's commands name no rows".to_owned())))
     }
 
-    /// True if its stores keep indexes.
+    /// True if its stores keep indexes, and draw keys where their level is serializable.
     fn keeps_indexes(&self) -> bool {
+        false
+    }
+
+    /// True if its stores list their objects.
+    fn lists_objects(&self) -> bool {
         false
     }
 
@@ -222,9 +229,11 @@ pub async fn run(factory: &dyn Factory) -> Report {
     let indexed = match (factory.keeps_indexes(), is_serializable) {
         (false, _) => Vec::new(),
         (true, false) => vec![indexes::TESTS],
-        (true, true) => vec![indexes::TESTS, indexes::SERIALIZABLE_TESTS],
+        (true, true) => vec![indexes::TESTS, indexes::SERIALIZABLE_TESTS, draws::TESTS],
     };
-    for (name, test) in common.iter().chain(&own).chain(&indexed).copied().flatten() {
+    let listed = if factory.lists_objects() { vec![lists::TESTS] } else { Vec::new() };
+    for (name, test) in common.iter().chain(&own).chain(&indexed).chain(&listed).copied().flatten()
+    {
         let store = factory.open(schema::store_schema(factory.level())).await;
         let bench = Bench { factory, store };
         match test(&bench).await {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use mingle_model::{Field, FieldType, Name, Ref, Stamp, TransactionId, Type, Value};
 
+use crate::listing::{Listed, Listing};
 use crate::operation::{Address, Answer, Read, Write};
 use crate::store::{
     Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, StoreSchema,
@@ -52,6 +53,14 @@ impl DataStore for CheckedStore {
                 Box::new(Checked { inner, schema: self.schema.clone() });
             Ok(checked)
         })
+    }
+
+    fn list<'a>(
+        &'a self,
+        session: &'a Session,
+        listing: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        self.inner.list(session, listing)
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mingle_model::{Name, Stamp, TransactionId};
 
+use crate::listing::{Listed, Listing};
 use crate::operation::{Answer, Read, Write};
 use crate::store::{
     Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
@@ -150,6 +151,14 @@ impl DataStore for RecordedStore {
             });
             Ok(transaction)
         })
+    }
+
+    fn list<'a>(
+        &'a self,
+        session: &'a Session,
+        listing: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        self.inner.list(session, listing)
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {

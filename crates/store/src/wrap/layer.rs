@@ -10,6 +10,7 @@ use std::sync::Arc;
 use mingle_model::{Name, Stamp, TransactionId};
 
 use super::fault::Call;
+use crate::listing::{Listed, Listing};
 use crate::operation::{Answer, Read, Write};
 use crate::store::{
     Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
@@ -170,6 +171,14 @@ impl<L: Layer> DataStore for Layered<L> {
             let inner = layer.call(Request::Begin, Box::new(|| self.inner.begin(session))).await?;
             Ok(within(inner, layer))
         })
+    }
+
+    fn list<'a>(
+        &'a self,
+        session: &'a Session,
+        listing: &'a Listing,
+    ) -> BoxFuture<'a, Result<Listed, StoreError>> {
+        self.inner.list(session, listing)
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {

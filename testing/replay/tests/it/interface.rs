@@ -155,7 +155,7 @@ fn size_of(body: &str) -> Result<Arc<dyn DataStore>, StoreError> {
         parameters: vec![("key".into(), Type::String)],
         result: Some(Type::Int),
         body: Some(body.into()),
-        index: None,
+        builtin: None,
     };
     let mut schema = store_schema(Level::Causal);
     schema.operations.insert("tagged".into(), operation);

@@ -229,7 +229,7 @@ pub(super) fn schema(program: &mingle_lang::Program, store: Store) -> StoreSchem
             parameters: operation.params.clone(),
             result: operation.result.clone(),
             body: body(&operation.name).map(|(_, _, body)| (*body).to_owned()),
-            index: operation.index.clone(),
+            builtin: operation.builtin.clone(),
         };
         (operation.name.clone(), described)
     });

@@ -251,8 +251,11 @@ fn dev_serves_each_good_version_and_keeps_the_data() {
     let shown = mingle(folder.path(), &["show", "one.mingle", "Item", "cup"]);
     assert_eq!(shown.stdout, "{\"sku\":\"cup\",\"count\":2}\n");
     assert_eq!(mingle(folder.path(), &["show", "one.mingle", "Item", "none"]).stdout, "null\n");
+    let listed = mingle(folder.path(), &["show", "one.mingle", "Item"]);
+    assert_eq!(listed.stdout, "{\"sku\":\"cup\",\"count\":2}\n");
     for (args, code, expected) in [
-        (&["run", "one.mingle", "twice"][..], 2, "twice needs item"),
+        (&["show", "one.mingle", "Thing"][..], 2, "no object is called \"Thing\""),
+        (&["run", "one.mingle", "twice"], 2, "twice needs item"),
         (&["run", "one.mingle", "nothing"], 2, "no transaction is called \"nothing\""),
         (&["show", "one.mingle", "Thing", "x"], 2, "no object is called \"Thing\""),
         (&["run", "one.mingle", "refuse", "item=cup"], 3, "never [never]"),

@@ -44,6 +44,18 @@ fn message_groups_from_end_to_end() {
     assert_eq!(limited["read"], json!(["@home"]));
     let absent = json_of(&mingle(path, &["show", "groups.mingle", "User", "nobody"]));
     assert_eq!(absent, Value::Null);
+
+    let list = ["show", "groups.mingle", "User", "--count", "1", "--limit", "0"];
+    let first = mingle(path, &list);
+    assert_eq!(json_of(&first)["name"], "ana");
+    let cursor = first.stderr.split('\'').nth(1).expect("it says how to go on").to_owned();
+    let second = mingle(path, &[&list[..], &["--after", &cursor]].concat());
+    let found = json_of(&second);
+    assert_eq!((&found["name"], &found["read"]), (&json!("bo"), &json!([])));
+    assert_eq!(second.stderr, "", "it is the last page");
+    let wrong = mingle(path, &[&list[..], &["--after", "?"]].concat());
+    assert_eq!(wrong.code, Some(4), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("\"?\" is no cursor"), "{}", wrong.stderr);
     assert!(path.join(".mingle").is_dir(), "the data is kept beside the program");
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mingle_lang::code::ReadSpec;
 use mingle_lang::flat::{ReadKind, Slot};
-use mingle_lang::hir::CollectionRead;
+use mingle_lang::hir::{CollectionRead, ObjectId};
 use mingle_lang::ops;
 use mingle_lang::split::Mutation;
 use mingle_model::{FieldType, Ref, Value};
@@ -103,7 +103,9 @@ impl<'a> Machine<'a> {
                 };
                 requests.push(request);
             }
-            ReadKind::Query(operation) => requests.push(self.query(*operation, read)),
+            ReadKind::Query(operation) | ReadKind::Draw(_, operation) => {
+                requests.push(self.query(*operation, read));
+            }
         }
     }
 
@@ -133,6 +135,9 @@ impl<'a> Machine<'a> {
         if let ReadKind::Query(operation) = &read.kind {
             return Ok(self.run_query(*operation, read, dsts[0]));
         }
+        if let ReadKind::Draw(kind, operation) = &read.kind {
+            return Ok(self.draw(*kind, *operation, read, dsts[0]));
+        }
         if let Some(answering) = read.answering {
             return self.answered_read(read, dsts, answering);
         }
@@ -144,6 +149,21 @@ impl<'a> Machine<'a> {
         let need = self.ask(requests);
         assert!(need.is_some(), "a read that has all its answers is done");
         Ok(need)
+    }
+
+    /// Draws the key of an object of this kind. If the transaction itself has given this key before, the next attempt
+    /// draws another one.
+    fn draw(&mut self, kind: ObjectId, operation: u32, read: &ReadSpec, dst: Slot) -> Option<Need> {
+        let request = self.query(operation, read);
+        if let Some(Data::Result(key)) = self.fetched.get(&request) {
+            let declared = &self.program.objects[kind.index()].declared;
+            let object = Ref::new(declared.name.clone(), key.clone());
+            self.slots[dst.index()] = key.clone();
+            let is_own = self.write_buffer.exists(&object) == Some(true);
+            return is_own.then_some(Need::StartOver);
+        }
+        self.at -= 1;
+        self.ask(vec![request])
     }
 
     /// Runs a query. It sees the writes made before it, so they are sent first.
@@ -212,7 +232,7 @@ impl<'a> Machine<'a> {
                 self.collection(&object, *field, *collection, &args, base.as_ref(), requests)?
                     .map(|value| vec![value])
             }
-            ReadKind::Query(_) => None,
+            ReadKind::Query(_) | ReadKind::Draw(..) => None,
         };
         let Some(values) = values else {
             if requests.is_empty() {

@@ -24,6 +24,7 @@ const TOKENS: &str = "
     sha256 = \"5ef5ef0364b6939c4ca61f34b393f7b368d1be8619647aaf83d5b395919ab629\"
     transactions = [\"*\"]
     objects = [\"*\"]
+    lists = [\"Item\"]
     [[tokens]]
     name = \"none\"
     sha256 = \"140bedbf9c3f6d56a9846d2ba7088798683f4da0c248231336e6a05679e4fdfe\"
@@ -46,6 +47,8 @@ fn a_token_allows_what_it_names() {
     let ping = Request::call("ping", &json!({}));
     let item = Request::get("/v1/objects/Item/tea");
     let inbox = Request::get("/v1/objects/Inbox/ana");
+    let items = Request::get("/v1/objects/Item");
+    let inboxes = Request::get("/v1/objects/Inbox");
     for (token, request, expected) in [
         ("till", &add, 200),
         ("till", &ping, 403),
@@ -54,6 +57,9 @@ fn a_token_allows_what_it_names() {
         ("all", &add, 200),
         ("all", &ping, 200),
         ("all", &inbox, 404),
+        ("till", &items, 403),
+        ("all", &items, 200),
+        ("all", &inboxes, 403),
         ("none", &ping, 403),
         ("none", &item, 403),
         ("guess", &ping, 401),

@@ -66,6 +66,23 @@ fn a_person_can_read_the_program_call_it_and_see_its_phases() {
 }
 
 #[test]
+fn objects_are_listed_and_picked() {
+    let served = Served::new();
+    for count in 0..25 {
+        served.ok("add", &json!({ "item": format!("tea {count:02}"), "count": count }));
+    }
+    let Some(mut page) = open(&served) else { return };
+    page.click("#object-Item button.list");
+    let rows = "document.querySelectorAll('#object-Item .listed li').length";
+    page.wait_for(&format!("{rows} === 20"));
+    page.click("#object-Item .listed + button");
+    page.wait_for(&format!("{rows} === 25"));
+    assert!(page.text("#object-Item .listed li span").contains("count: 24, tags: [\"new\"]"));
+    page.click("#object-Item .listed button");
+    assert!(page.text("#object-Item .answer").contains("\"name\": \"tea 00\""));
+}
+
+#[test]
 fn forms_know_the_types_of_arguments() {
     let served = Served::new();
     let Some(mut page) = open(&served) else { return };
