@@ -1,5 +1,6 @@
 //! `mingle init`: writes a program and a binding for an existing database.
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod address;
 #[cfg(feature = "cassandra")]
 mod cassandra;
@@ -106,15 +107,12 @@ enum Source {
 
 impl Source {
     fn parse(args: &Args) -> Result<Self, Failure> {
-        let url = &args.url;
-        let source = Self::of(url)?;
-        let is_postgres = address::POSTGRES.iter().any(|scheme| url.starts_with(scheme));
-        let is_redis = address::REDIS.iter().any(|scheme| url.starts_with(scheme));
-        for (option, is_given, fits, engine) in [
-            ("--schema", args.schema.is_some(), is_postgres, "PostgreSQL"),
-            ("--sample", args.sample.is_some(), is_redis, "Redis"),
+        let source = Self::of(&args.url)?;
+        for (option, is_given, engine) in [
+            ("--schema", args.schema.is_some(), "PostgreSQL"),
+            ("--sample", args.sample.is_some(), "Redis"),
         ] {
-            if is_given && !fits {
+            if is_given && source.engine() != engine {
                 return Err(Failure::usage(format!("{option} is for {engine}")));
             }
         }
@@ -145,6 +143,18 @@ impl Source {
         Err(Failure::usage(format!("expected an address such as {}", forms.join(", "))))
     }
 
+    /// Returns the name of the engine.
+    fn engine(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => "PostgreSQL",
+            #[cfg(feature = "cassandra")]
+            Self::Cassandra(_) => "Cassandra",
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => "Redis",
+        }
+    }
+
     /// Returns the default name of the program.
     fn name(&self) -> &str {
         match self {
@@ -168,6 +178,8 @@ impl Source {
     }
 
     async fn begin(self, name: &str, args: &Args) -> Result<Begun, Failure> {
+        // Cassandra has no options of its own.
+        let _ = args;
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres(address) => {

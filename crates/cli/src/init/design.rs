@@ -90,6 +90,10 @@ pub struct Field {
 }
 
 /// A field with a place of its own: a set, map or log, or in Redis a register, too.
+#[cfg_attr(
+    not(feature = "cassandra"),
+    allow(dead_code, reason = "no engine but Cassandra has all of these columns")
+)]
 #[derive(Clone, Debug)]
 pub struct Collection {
     /// Its name.

@@ -26,7 +26,7 @@ use sampled::Sampled;
 const KEYS: u32 = 10_000;
 
 /// The longest time to look at keys.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Designs a program, and checks that it is correct and that its binding fits.
 pub async fn begin(name: &str, address: Address, most: Option<u32>) -> Result<Begun, Failure> {

@@ -49,7 +49,7 @@ pub fn binding(design: &Design, cluster: &Cluster) -> String {
     if !cluster.replication.is_empty() {
         let copies = cluster.replication.iter();
         let copies: Vec<String> =
-            copies.map(|(center, copies)| format!("{} = {copies}", toml_string(center))).collect();
+            copies.map(|(center, copies)| format!("{} = {copies}", toml_key(center))).collect();
         line(format!("# The copies of the keyspace {own}, which the first call makes."));
         line(format!("replication = {{ {} }}", copies.join(", ")));
     }
@@ -98,6 +98,16 @@ fn of_object(design: &Design, object: &Object) -> String {
         .expect("a string takes all");
     }
     text
+}
+
+/// Returns a text as a key of TOML, which has one line.
+fn toml_key(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 fn list(all: &[String]) -> String {

@@ -76,7 +76,7 @@ fn count(sampled: &Sampled, keys: &[usize]) -> String {
 fn used(sampled: &Sampled, pattern: &Pattern) -> Result<Use, (String, String)> {
     let mut types: BTreeMap<&str, usize> = BTreeMap::new();
     for at in &pattern.keys {
-        *types.entry(&sampled.keys[*at].key_type).or_default() += 1;
+        *types.entry(&sampled.keys[*at].of).or_default() += 1;
     }
     if [&pattern.before, &pattern.after].iter().any(|text| text.contains(['{', '}'])) {
         return Err((
@@ -410,7 +410,7 @@ fn of_others(
     many(sampled.forbidden, "…".into(), "the server refuses TYPE for them");
     lines.extend(single.iter().take(SINGLE_MAX).map(|at| LeftOut {
         name: sampled.keys[*at].name.clone(),
-        kind: called(&sampled.keys[*at].key_type).to_owned(),
+        kind: called(&sampled.keys[*at].of).to_owned(),
         why: SINGLE.to_owned(),
     }));
     lines.extend(compound.iter().map(|(text, keys)| LeftOut {

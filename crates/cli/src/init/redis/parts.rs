@@ -146,7 +146,7 @@ mod tests {
             ("session:01ARZ3NDEKTSV4RRFFQ69G5FAV", "[session]:<01ARZ3NDEKTSV4RRFFQ69G5FAV>"),
             ("mail:ana@x.org", "[mail]:<ana@x.org>"),
             ("config", "[config]"),
-            ("v1.2:x", "[v1.2]:[x]"),
+            ("v1.2:x", "[v1].<2>:[x]"),
             ("a::b", "[a]:[]:[b]"),
             ("", "[]"),
             ("bücher:ä", "[bücher]:[ä]"),

@@ -10,7 +10,7 @@ pub struct Key {
     /// Its name.
     pub name: String,
     /// Its type at the server.
-    pub key_type: String,
+    pub of: String,
     /// The names of a hash's fields; none if it is no hash, or was not looked into.
     pub fields: Option<BTreeSet<Vec<u8>>>,
 }
@@ -92,7 +92,7 @@ fn name_words(keys: &[Key], all: &mut [Split]) {
             for at in (1..split.parts.len()).filter(|at| matches!(split.parts[*at], Part::Word(_)))
             {
                 let mut shape = split.parts.clone();
-                shape[at] = Part::Name(keys[split.key].key_type.clone());
+                shape[at] = Part::Name(keys[split.key].of.clone());
                 places.entry((shape, at)).or_default().push(index);
             }
         }
@@ -204,7 +204,7 @@ mod tests {
             .iter()
             .map(|(name, key_type, fields)| Key {
                 name: (*name).into(),
-                key_type: (*key_type).into(),
+                of: (*key_type).into(),
                 fields: (*key_type == "hash")
                     .then(|| fields.iter().map(|field| field.as_bytes().to_vec()).collect()),
             })

@@ -52,8 +52,8 @@ impl Sampled {
             if key.name.starts_with(OWN) {
                 sampled.own += 1;
             } else if let Ok(name) = String::from_utf8(key.name.clone()) {
-                let key_type = key.key_type.clone();
-                sampled.keys.push(Key { name, key_type, fields: None });
+                let of = key.key_type.clone();
+                sampled.keys.push(Key { name, of, fields: None });
                 sampled.expire.push(key.expires);
                 kept.push(key);
             } else {
@@ -87,17 +87,19 @@ impl Sampled {
     }
 }
 
+/// A kind of keys: their type, their first and last words, and the number of their parts.
+type Kind = (String, Option<Part>, Option<Part>, usize);
+
 /// Chooses keys of each kind, some here and some there: keys are of one kind if they have the same type, the same first
 /// and last word, and as many parts.
 fn chosen(keys: &[Key]) -> Vec<usize> {
-    let mut kinds: BTreeMap<(String, Option<Part>, Option<Part>, usize), Vec<usize>> =
-        BTreeMap::new();
+    let mut kinds: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
     for (at, key) in keys.iter().enumerate() {
         let parts = parts(&key.name);
         let word = |part: Option<&Part>| part.filter(|part| matches!(part, Part::Word(_))).cloned();
         // The last word is fixed only if another part can vary.
         let last = if parts.len() > 3 { word(parts.last()) } else { None };
-        let kind = (key.key_type.clone(), word(parts.first()), last, parts.len());
+        let kind = (key.of.clone(), word(parts.first()), last, parts.len());
         kinds.entry(kind).or_default().push(at);
     }
     let some = kinds.into_values().flat_map(|all| {

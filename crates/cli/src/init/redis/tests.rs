@@ -15,7 +15,7 @@ impl Sampled {
             Contents::Hash(pairs) => Some(pairs.iter().map(|(field, _)| field.clone()).collect()),
             _ => None,
         };
-        self.keys.push(Key { name, key_type: key_type.into(), fields });
+        self.keys.push(Key { name, of: key_type.into(), fields });
         self.contents.push(contents);
         self.expire.push(false);
     }
