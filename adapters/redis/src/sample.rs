@@ -124,7 +124,7 @@ impl Sampler {
         self.world.elapsed() >= self.until
     }
 
-    /// Returns up to `most` keys, in the order in which the server comes upon them, which is random.
+    /// Returns up to `most` keys: those that the server comes upon first, in an order that says nothing about them.
     ///
     /// # Errors
     ///
@@ -143,13 +143,19 @@ impl Sampler {
             let found = self.link.ask(&["SCAN", &cursor, "COUNT", SAMPLE_SCAN]).await;
             let found = found.map_err(|failed| self.failed("SCAN", &failed))?;
             let [next, names] = reply::parts(found).map_err(odd)?;
-            seen.extend(reply::strings(names).map_err(odd)?);
+            let names = reply::strings(names).map_err(odd)?;
+            // A part of an answer, too, is a part at random, as long as it is its beginning.
+            for name in names {
+                if seen.len() < most {
+                    seen.insert(name);
+                }
+            }
             cursor = reply::text(next).map_err(odd)?;
             if cursor == "0" {
                 break;
             }
         }
-        let names: Vec<Vec<u8>> = seen.into_iter().take(most).collect();
+        let names: Vec<Vec<u8>> = seen.into_iter().collect();
         for batch in names.chunks(SAMPLE_BATCH) {
             if self.is_late() {
                 sample.is_late = true;

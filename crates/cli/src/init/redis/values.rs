@@ -15,7 +15,7 @@ pub fn infer<'v>(
     let mut texts = Vec::new();
     for value in values {
         match std::str::from_utf8(value) {
-            Ok(text) if !text.contains('\0') => texts.push(text),
+            Ok(text) if !text.contains(is_odd) => texts.push(text),
             _ => return ("bytes", None),
         }
     }
@@ -39,6 +39,11 @@ pub fn infer<'v>(
         return ("string", Some("holds numbers: `decimal` or `float` would fit as well"));
     }
     ("string", None)
+}
+
+/// True for characters that texts do not have, unlike bitmaps and other structures.
+fn is_odd(c: char) -> bool {
+    c.is_control() && !['\t', '\n', '\r'].contains(&c)
 }
 
 fn is_int(text: &str) -> bool {
@@ -72,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_type_is_that_of_all_values() {
-        let cases: [(&[&[u8]], &str); 14] = [
+        let cases: [(&[&[u8]], &str); 16] = [
             (&[b"1", b"-20", b"0"], "int"),
             (&[b"1", b"007"], "string"),
             (&[b"9223372036854775808"], "string"),
@@ -86,6 +91,8 @@ mod tests {
             (&[b"ana", b"1"], "string"),
             (&[b"\xff"], "bytes"),
             (&[b"a\0"], "bytes"),
+            (&[b"\x01"], "bytes"),
+            (&[b"a\tb\r\n"], "string"),
             (&[], "string"),
         ];
         for (values, expected) in cases {
