@@ -53,12 +53,15 @@ pub async fn begin(name: &str, address: Address) -> Result<Begun, Failure> {
     let world = Arc::new(TokioWorld::new());
     let examined = mingle::examine(&program, &bound, None, world).await;
     let examined = examined.map_err(|error| failure(&error))?;
+    let mut warnings = Vec::new();
     let findings = examined.stores.iter().flat_map(|store| &store.findings);
-    let mut wrong = findings.filter(|finding| finding.judgement == Judgement::Wrong);
-    if let Some(wrong) = wrong.next() {
-        return Err(Failure { message: wrong.text.clone(), exit: Exit::Store });
+    for finding in findings.filter(|finding| finding.judgement == Judgement::Wrong) {
+        if finding.subject != "copies" {
+            return Err(Failure { message: finding.text.clone(), exit: Exit::Store });
+        }
+        warnings.push(format!("calls in a data center need copies there: {}", finding.text));
     }
-    Ok(Begun { design, binding: text, variable, warnings: Vec::new() })
+    Ok(Begun { design, binding: text, variable, warnings })
 }
 
 /// Returns the sentences about the files of a design.

@@ -22,8 +22,9 @@ struct Keyspace {
 }
 
 impl Keyspace {
-    /// Creates a keyspace with tables; none if Cassandra is not installed. `KS` in the statements stands for its name.
-    fn new(name: &str, statements: &str) -> Option<Self> {
+    /// Creates a keyspace with tables, with copies in these data centers; none if Cassandra is not installed. `KS` in the
+    /// statements stands for its name.
+    fn new(name: &str, centers: &[&str], statements: &str) -> Option<Self> {
         let tokio = Runtime::new().expect("a runtime");
         let server = tokio.block_on(mingle_services::shared(Engine::Cassandra))?;
         let nodes: Vec<&str> = server.url().split(',').collect();
@@ -32,10 +33,10 @@ impl Keyspace {
         let builder = SessionBuilder::new().known_nodes(&nodes);
         let session = tokio.block_on(builder.build()).expect("the nodes are there");
         let keyspace = Self { tokio, session, name, url };
-        keyspace.run(
-            "CREATE KEYSPACE KS WITH replication = \
-             {'class': 'NetworkTopologyStrategy', 'dc1': 1, 'dc2': 1}",
-        );
+        let copies: String = centers.iter().map(|center| format!(", '{center}': 1")).collect();
+        keyspace.run(&format!(
+            "CREATE KEYSPACE KS WITH replication = {{'class': 'NetworkTopologyStrategy'{copies}}}"
+        ));
         for statement in statements.split(';').filter(|statement| !statement.trim().is_empty()) {
             keyspace.run(statement);
         }
@@ -147,9 +148,10 @@ transaction store(product: ref Product, day: date) {
 }
 "#;
 
+/// The first call makes the keyspace of the runtime, which other suites use in all three data centers.
 #[test]
 fn tables_of_many_shapes_become_a_program_that_runs() {
-    let Some(keyspace) = Keyspace::new("shapes", SHAPES) else { return };
+    let Some(keyspace) = Keyspace::new("shapes", &["dc1", "dc2", "dc3"], SHAPES) else { return };
     let folder = folder(&[]);
     let path = folder.path();
     let said = ok(path, &["init", &keyspace.url, "--name", "shop"]).stdout;
@@ -159,8 +161,8 @@ fn tables_of_many_shapes_become_a_program_that_runs() {
     assert_eq!(ok(path, &["fmt", "--check", "shop.mingle"]).stdout, "");
     let binding = fs::read_to_string(path.join("mingle.toml")).expect("it was written");
     for line in [
-        "datacenters = [\"dc1\", \"dc2\"]\n",
-        "\nreplication = { \"dc1\" = 1, \"dc2\" = 1 }\n",
+        "datacenters = [\"dc1\", \"dc2\", \"dc3\"]\n",
+        "\nreplication = { \"dc1\" = 1, \"dc2\" = 1, \"dc3\" = 1 }\n",
         "columns = { full_name = \"full name\", in_ = \"in\" }\n",
     ] {
         assert!(binding.contains(line), "{line:?} is not in\n{binding}");
@@ -199,7 +201,7 @@ fn tables_of_many_shapes_become_a_program_that_runs() {
 #[test]
 fn what_cannot_be_begun_with_is_said() {
     let tables = "CREATE TABLE KS.a (b text, c int, d int, PRIMARY KEY (b, c, d))";
-    let Some(keyspace) = Keyspace::new("bare", tables) else { return };
+    let Some(keyspace) = Keyspace::new("bare", &["dc1", "dc2"], tables) else { return };
     let folder = folder(&[]);
     let path = folder.path();
     let (hosts, _) = keyspace.url.rsplit_once('/').expect("a keyspace");
