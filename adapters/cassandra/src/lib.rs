@@ -21,6 +21,7 @@
 //! - `commit`: guards, compare-and-set, and sending.
 //! - `trailing`: commit witnesses, which are written after the data they refer to.
 //! - `fold`: merges many rows of a counter into one, in the background.
+//! - [`mod@describe`]: the tables of an existing keyspace, for writing a first mapping.
 //! - `open`: checks and tables made before a store is opened.
 //! - [`store`], `transaction`: the store and its transactions.
 //! - [`apart`]: for tests, replicas that receive each other's commits only on request.
@@ -38,6 +39,7 @@ mod commands;
 mod commit;
 pub mod config;
 mod cql_type;
+pub mod describe;
 mod error;
 mod examine;
 mod fetch;
@@ -62,6 +64,7 @@ mod writing;
 
 pub use apart::Apart;
 pub use config::{CassandraConfig, OpenError, Outcomes};
+pub use describe::{ColumnDescription, KeyspaceDescription, TableDescription, describe};
 pub use examine::examine;
 pub use mapping::{CollectionMapping, ObjectMapping};
 pub use scylla::statement::{Consistency, SerialConsistency};

@@ -61,6 +61,20 @@ impl Kind {
             _ => return None,
         })
     }
+
+    /// Returns the type that values in columns of this kind have by themselves.
+    pub fn declared(self) -> Type {
+        match self {
+            Self::Text | Self::Ascii | Self::Uuid | Self::TimeUuid => Type::String,
+            Self::Blob => Type::Bytes,
+            Self::Bool => Type::Bool,
+            Self::Tiny | Self::Small | Self::Int | Self::Big => Type::Int,
+            Self::Double => Type::Float,
+            Self::Moment => Type::Time,
+            Self::Day => Type::Date,
+            Self::Number => Type::Decimal,
+        }
+    }
 }
 
 impl fmt::Display for Kind {

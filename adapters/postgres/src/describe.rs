@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mingle_model::{Schema, Type};
 use mingle_store::World;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 use crate::config::{OpenError, PostgresConfig};
 use crate::connect::{Connector, Isolation};
@@ -209,26 +209,24 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
                 column(found, is_key, folding.as_ref().and_then(Option::as_deref))
             });
             table.columns = described.collect();
+            let written = found.updates.iter().filter_map(|update| update.remark(&table.key));
+            table.remarks.extend(written);
             let reached = found.cascades.into_iter().map(Cascade::described);
             table.reaches =
                 reached.map(|(schema, table, text)| Reach { schema, table, text }).collect();
             let indexes = client.query(INDEXES, &[&schema, &table.name]).await;
             table.indexes = indexes.map_err(failed)?.iter().map(|row| row.get(0)).collect();
             let keys = client.query(FOREIGN_KEYS, &[&schema, &table.name]).await;
-            let keys = keys.map_err(failed)?;
-            table.foreign_keys = keys
-                .iter()
-                .map(|row| ForeignKey {
-                    columns: row.get(0),
-                    schema: row.get(1),
-                    table: row.get(2),
-                    target: row.get(3),
-                })
-                .collect();
+            table.foreign_keys = keys.map_err(failed)?.iter().map(foreign_key).collect();
         }
         all.push(table);
     }
     Ok(all)
+}
+
+fn foreign_key(row: &Row) -> ForeignKey {
+    let (columns, target) = (row.get(0), row.get(3));
+    ForeignKey { columns, schema: row.get(1), table: row.get(2), target }
 }
 
 fn column(found: &Described, is_key: bool, folding: Option<&str>) -> ColumnDescription {

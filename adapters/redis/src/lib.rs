@@ -13,6 +13,7 @@
 //! - `operation`: declared queries and commands.
 //! - `reading`, `writing`, `witness`: from reads and writes to words, and from replies to answers.
 //! - [`store`], `transaction`: both together.
+//! - [`sample`]: a sample of a server's keys, for writing a first mapping.
 
 pub mod config;
 mod examine;
@@ -24,6 +25,7 @@ mod operation;
 mod reading;
 mod reply;
 mod request;
+pub mod sample;
 mod script;
 mod server;
 pub mod store;
@@ -34,6 +36,7 @@ mod writing;
 pub use config::{OpenError, RedisConfig};
 pub use examine::examine;
 pub use mapping::{FieldMapping, KeyType, ObjectMapping};
+pub use sample::{Contents, Sample, SampledKey, Sampler};
 pub use store::Redis;
 
 /// The code example of the chapter, run as a test.

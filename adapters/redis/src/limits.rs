@@ -31,3 +31,15 @@ pub const LUA_INT_END: i64 = 1 << 53;
 
 /// Minimum pause after a failed connection attempt.
 pub const RECONNECT_AFTER: Duration = Duration::from_millis(20);
+
+/// The number of keys for which one `SCAN` of a sample asks. The server answers all other clients between two of these.
+pub const SAMPLE_SCAN: &str = "500";
+
+/// The number of keys that one request of a sample looks at.
+pub const SAMPLE_BATCH: usize = 100;
+
+/// The number of items of a hash, set or list that a sample looks at; the server may give more of a small one.
+pub const SAMPLE_ITEMS: &str = "50";
+
+/// The number of bytes of a string that a sample looks at.
+pub const SAMPLE_STRING_BYTES: usize = 16 << 10;

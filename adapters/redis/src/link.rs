@@ -100,6 +100,22 @@ impl Link {
         self.send(&command).await
     }
 
+    /// Runs commands that change nothing, in one request. A command that the server refuses has an error among the
+    /// answers.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub async fn ask_all(&self, commands: &[Cmd]) -> Result<Vec<Value>, Failed> {
+        let mut pipeline = redis::pipe();
+        for command in commands {
+            pipeline.add_command(command.clone());
+        }
+        let (_, mut connection) = self.connection().await.map_err(Failed::Unsent)?;
+        let answers = connection.send_packed_commands(&pipeline, 0, commands.len()).await;
+        answers.map_err(|error| failed(&error))
+    }
+
     /// Runs a script.
     ///
     /// # Errors

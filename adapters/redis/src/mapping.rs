@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use mingle_model::{FieldType, ObjectType};
+use mingle_model::{FieldType, ObjectType, Type};
 use serde::Deserialize;
 
 use crate::layout::Shape;
@@ -120,6 +120,8 @@ pub struct Mapped {
 struct Pattern {
     before: String,
     after: String,
+    /// The characters that keys of the object can have; none if they can have any.
+    alphabet: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,8 +131,39 @@ enum Place {
     Key(Pattern, KeyType),
 }
 
+/// Returns the characters that keys of a type can have as they are kept; none if they can have any.
+fn alphabet(key_type: &Type) -> Option<&'static str> {
+    match key_type {
+        Type::Int => Some("-0123456789"),
+        Type::Decimal => Some("-.0123456789"),
+        _ => None,
+    }
+}
+
+/// True if some key could match both patterns, each given by the texts before and after the object's key and by the
+/// key's type. A binding refuses two such patterns.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_model::Type;
+/// use mingle_store_redis::mapping::can_meet;
+///
+/// let user = |of: &Type| can_meet(("user:", "", of), ("user:", ":mail", of));
+/// assert!(user(&Type::String), "`user:7:mail` could be the user `7:mail`");
+/// assert!(!user(&Type::Int), "which is no number");
+/// ```
+pub fn can_meet(one: (&str, &str, &Type), other: (&str, &str, &Type)) -> bool {
+    let pattern = |(before, after, of): (&str, &str, &Type)| Pattern {
+        before: before.into(),
+        after: after.into(),
+        alphabet: alphabet(of),
+    };
+    pattern(one).meets(&pattern(other))
+}
+
 impl Pattern {
-    fn parse(text: &str, key_name: &str) -> Result<Self, String> {
+    fn parse(text: &str, (key_name, key_type): (&str, &Type)) -> Result<Self, String> {
         let expected = || format!("expected a key with {{{key_name}}} in it once, found `{text}`");
         let (before, after) = text.split_once(&format!("{{{key_name}}}")).ok_or_else(expected)?;
         if [before, after].iter().any(|part| part.contains('{') || part.contains('}')) {
@@ -141,7 +174,7 @@ impl Pattern {
                 "`{text}` begins with the object's key, so it could be any key: expected a prefix"
             ));
         }
-        Ok(Self { before: before.into(), after: after.into() })
+        Ok(Self { before: before.into(), after: after.into(), alphabet: alphabet(key_type) })
     }
 
     fn fill(&self, key: &[u8]) -> Word {
@@ -152,7 +185,20 @@ impl Pattern {
     fn meets(&self, other: &Self) -> bool {
         let either = |a: &str, b: &str| a.starts_with(b) || b.starts_with(a);
         let ends = |a: &str, b: &str| a.ends_with(b) || b.ends_with(a);
-        either(&self.before, &other.before) && ends(&self.after, &other.after)
+        either(&self.before, &other.before)
+            && ends(&self.after, &other.after)
+            && !self.excludes(other)
+            && !other.excludes(self)
+    }
+
+    /// True if the other pattern is longer on both sides, and has characters there that no key of this one's objects
+    /// has.
+    fn excludes(&self, other: &Self) -> bool {
+        let Some(alphabet) = self.alphabet else { return false };
+        let more =
+            other.before.strip_prefix(&self.before).zip(other.after.strip_suffix(&self.after));
+        let is_odd = |text: &str| text.chars().any(|c| !alphabet.contains(c));
+        more.is_some_and(|(before, after)| is_odd(before) || is_odd(after))
     }
 
     fn shown(&self) -> String {
@@ -168,7 +214,7 @@ impl Mapped {
     /// The part that does not fit.
     pub fn new(mapping: &ObjectMapping, object: &ObjectType, prefix: &str) -> Result<Self, String> {
         let parse = |text: &str| {
-            let pattern = Pattern::parse(text, &object.key_name)?;
+            let pattern = Pattern::parse(text, (&object.key_name, &object.key_type))?;
             let (own, other) = (prefix, &pattern.before);
             if own.starts_with(other.as_str()) || other.starts_with(own) {
                 return Err(format!(
@@ -351,5 +397,62 @@ impl Mapped {
         let places: Vec<String> = self.places.iter().map(place).collect();
         let hash = self.hash.as_ref().map_or("none".to_owned(), Pattern::shown);
         format!("hash {hash}: {}", places.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All keys of objects with the numbers up to 30, and with texts of up to three of these characters.
+    fn keys(of: &Type) -> Vec<String> {
+        if *of == Type::Int {
+            return (-3..30).map(|number: i64| number.to_string()).collect();
+        }
+        let mut all = vec![String::new()];
+        for _ in 0..3 {
+            let longer =
+                all.iter().flat_map(|key| [":", "1", "a"].map(|more| format!("{key}{more}")));
+            all = [String::new()].into_iter().chain(longer).collect();
+        }
+        all
+    }
+
+    #[test]
+    fn patterns_that_can_share_a_key_meet() {
+        let texts = ["", ":", "1", ":a", "a:", ":1:", "1:"];
+        let types = [Type::Int, Type::String];
+        let mut patterns = Vec::new();
+        for (before, after) in texts.iter().flat_map(|one| texts.map(|other| (*one, other))) {
+            patterns.extend(types.iter().map(|of| (format!("u{before}"), after, of)));
+        }
+        let filled = |(before, after, of): &(String, &str, &Type)| -> Vec<String> {
+            keys(of).iter().map(|key| format!("{before}{key}{after}")).collect()
+        };
+        let (mut shared, mut apart) = (0, 0);
+        for one in &patterns {
+            let own = filled(one);
+            for other in &patterns {
+                let meets = can_meet((&one.0, one.1, one.2), (&other.0, other.1, other.2));
+                let is_shared = filled(other).iter().any(|key| own.contains(key));
+                assert!(meets || !is_shared, "{one:?} and {other:?}");
+                shared += usize::from(is_shared);
+                apart += usize::from(!meets);
+            }
+        }
+        assert!(shared > 1_000 && apart > 1_000, "{shared} shared, {apart} apart");
+    }
+
+    #[test]
+    fn a_number_has_no_further_part() {
+        let numbers = ("user:", "", &Type::Int);
+        for (before, after) in [("user:", ":friends"), ("user:by-name:", ""), ("user:last:", ":x")]
+        {
+            assert!(!can_meet(numbers, (before, after, &Type::String)), "{before}{after}");
+            let texts = ("user:", "", &Type::String);
+            assert!(can_meet(texts, (before, after, &Type::Int)), "{before}{after}");
+        }
+        assert!(can_meet(numbers, ("user:1", "", &Type::Int)));
+        assert!(can_meet(("user:", ":a", &Type::Int), ("user:5:", "", &Type::String)));
     }
 }

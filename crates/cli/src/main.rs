@@ -16,7 +16,7 @@ mod files;
 mod fmt;
 mod generate;
 mod held;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "cassandra", feature = "postgres", feature = "redis"))]
 mod init;
 #[cfg(feature = "server")]
 mod log;
@@ -102,7 +102,7 @@ enum Command {
     Doctor(doctor::Args),
     Datacenters(datacenters::Args),
     Migrate(migrate::Args),
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "cassandra", feature = "postgres", feature = "redis"))]
     Init(init::Args),
     CheckHistory(check_history::Args),
     #[cfg(feature = "server")]
@@ -143,7 +143,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args, cli.color),
         Command::Datacenters(args) => datacenters::run(&args, cli.color),
         Command::Migrate(args) => migrate::run(&args, cli.color),
-        #[cfg(feature = "postgres")]
+        #[cfg(any(feature = "cassandra", feature = "postgres", feature = "redis"))]
         Command::Init(args) => init::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),
         #[cfg(feature = "server")]

@@ -108,6 +108,8 @@ async fn examine_store(
             findings.extend(late.into_iter().map(|text| Finding::warning("constraints", text)));
             let reached = crate::open::reached_by_deletions(program, id, &may_refuse);
             findings.extend(reached.into_iter().map(|text| Finding::warning("deletions", text)));
+            let written = crate::open::reached_by_writes(program, id, &may_refuse);
+            findings.extend(written.into_iter().map(|text| Finding::warning("writes", text)));
             ("postgres", findings)
         }
         #[cfg(feature = "redis")]

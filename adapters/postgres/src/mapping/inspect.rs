@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use super::cascades::{Cascade, mark_reached};
 use super::circles::{mark_circles, reference};
 use super::column::{Column, Described, Use};
-use super::queries::{CASCADES, COLUMNS, CONSTRAINTS, REFERENCES, REST, UNIQUE};
+use super::queries::{CASCADES, COLUMNS, CONSTRAINTS, REFERENCES, REST, UNIQUE, UPDATES};
 use super::{CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Reference, Rows};
 use crate::catalog::own_objects;
 use crate::error::message;
@@ -33,6 +33,8 @@ pub(crate) struct Table {
     references: Vec<Reference>,
     /// The foreign keys by which the deletion of its rows reaches others.
     pub(crate) cascades: Vec<Cascade>,
+    /// The foreign keys by which a write of its columns reaches others.
+    pub(crate) updates: Vec<Cascade>,
     /// Tables that inherit from it and have rows of their own.
     children: Vec<String>,
     /// True if policies restrict the rows that are visible and can be changed.
@@ -181,9 +183,25 @@ async fn check(
             table.name
         ));
     }
-    let rows = table.rows(keys);
+    let (rows, updates) = (table.rows(keys), table.updates(object, mapping));
     let cascades = table.cascades;
-    Ok(Mapped { rows, numbered, sequence, fields, constraints, cascades, key_indexes })
+    Ok(Mapped { rows, numbered, sequence, fields, constraints, cascades, updates, key_indexes })
+}
+
+impl Table {
+    /// Returns the foreign keys by which a write of a field reaches other rows, with the field.
+    fn updates(&self, object: &ObjectType, mapping: &ObjectMapping) -> Vec<(Name, Cascade)> {
+        let registers =
+            object.fields.iter().filter(|field| !mapping.fields.contains_key(&*field.name));
+        let found = registers.flat_map(|field| {
+            let column = mapping.columns.get(&*field.name).map_or(&*field.name, String::as_str);
+            let updates = self.updates.iter();
+            let updates =
+                updates.filter(move |update| update.written.iter().any(|it| it == column));
+            updates.map(|update| (field.name.clone(), update.clone()))
+        });
+        found.collect()
+    }
 }
 
 /// Returns the types of a key's columns.
@@ -286,6 +304,7 @@ impl Table {
         let rest = client.query_one(REST, &[&quoted]).await.map_err(failed)?;
         let references = client.query(REFERENCES, &[&quoted]).await.map_err(failed)?;
         let cascades = client.query(CASCADES, &[&quoted]).await.map_err(failed)?;
+        let updates = client.query(UPDATES, &[&quoted]).await.map_err(failed)?;
         let that = |column: usize| {
             let found = rows.iter().filter(|row| row.get(column));
             found.map(|row| row.get(0)).collect()
@@ -299,7 +318,8 @@ impl Table {
             children: rest.get(1),
             has_row_security: rest.get(2),
             references: references.iter().map(reference).collect(),
-            cascades: cascades.iter().map(Cascade::of).collect(),
+            cascades: cascades.iter().map(Cascade::of_deletion).collect(),
+            updates: updates.iter().map(Cascade::of_write).collect(),
         })
     }
 

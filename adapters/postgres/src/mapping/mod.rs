@@ -61,15 +61,19 @@ pub struct MayRefuse {
     /// What the database itself does to other objects of the store when this one is deleted
     /// (`ON DELETE CASCADE`, `SET NULL` and `SET DEFAULT`).
     pub reaches: BTreeSet<String>,
+    /// What the database itself does to objects of the store when a field is written to whose column foreign keys refer
+    /// (`ON UPDATE CASCADE`, `SET NULL` and `SET DEFAULT`), by field.
+    pub written: BTreeMap<Name, BTreeSet<String>>,
 }
 
 impl MayRefuse {
-    /// True if nothing can refuse a change, and no deletion reaches other objects.
+    /// True if nothing can refuse a change, and no deletion or write reaches other objects.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
             && self.deletions.is_empty()
             && self.read_only.is_empty()
             && self.reaches.is_empty()
+            && self.written.is_empty()
     }
 
     fn add(&mut self, other: Self) {
@@ -77,6 +81,9 @@ impl MayRefuse {
         self.deletions.extend(other.deletions);
         self.read_only.extend(other.read_only);
         self.reaches.extend(other.reaches);
+        for (field, texts) in other.written {
+            self.written.entry(field).or_default().extend(texts);
+        }
     }
 }
 
@@ -130,6 +137,8 @@ pub(crate) struct Mapped {
     pub(crate) constraints: MayRefuse,
     /// The foreign keys by which the deletion of an object reaches other rows.
     pub(crate) cascades: Vec<Cascade>,
+    /// The foreign keys by which a write of a field reaches other rows.
+    pub(crate) updates: Vec<(Name, Cascade)>,
     /// Unique indexes of keys, elements and entries, by schema and name.
     pub(crate) key_indexes: Vec<(String, String)>,
 }

@@ -90,3 +90,19 @@ WHERE r.confdeltype = 'c' AND f.contype = 'f' AND f.confdeltype IN ('c', 'n', 'd
 SELECT n.nspname::text, t.relname::text, r.confdeltype::text, 'FOREIGN KEY ' || f.conname || ' of ' || t.oid::regclass::text \
 FROM reached AS r JOIN pg_constraint AS f ON f.oid = r.oid JOIN pg_class AS t ON t.oid = r.conrelid \
 JOIN pg_namespace AS n ON n.oid = t.relnamespace ORDER BY t.oid::regclass::text, f.conname";
+
+/// Selects the tables whose rows the database changes when columns of a table to which foreign keys refer are written,
+/// also by way of others: schema and name; the action of the foreign key; its description; and those columns.
+pub(super) const UPDATES: &str = "\
+WITH RECURSIVE reached AS (\
+SELECT f.oid, f.conrelid, f.conkey, f.confupdtype, a.attname::text AS written FROM pg_constraint AS f \
+JOIN pg_attribute AS a ON a.attrelid = f.confrelid AND a.attnum = ANY (f.confkey) \
+WHERE f.confrelid = $1::text::regclass AND f.contype = 'f' AND f.confupdtype IN ('c', 'n', 'd') AND f.conparentid = 0 \
+UNION SELECT f.oid, f.conrelid, f.conkey, f.confupdtype, r.written FROM reached AS r \
+JOIN pg_constraint AS f ON f.confrelid = r.conrelid AND f.confkey && r.conkey \
+WHERE f.contype = 'f' AND f.confupdtype IN ('c', 'n', 'd') AND f.conparentid = 0) \
+SELECT n.nspname::text, t.relname::text, r.confupdtype::text, \
+'FOREIGN KEY ' || f.conname || ' of ' || t.oid::regclass::text, array_agg(r.written ORDER BY r.written) \
+FROM reached AS r JOIN pg_constraint AS f ON f.oid = r.oid JOIN pg_class AS t ON t.oid = r.conrelid \
+JOIN pg_namespace AS n ON n.oid = t.relnamespace \
+GROUP BY n.nspname, t.relname, t.oid, f.conname, r.confupdtype ORDER BY t.oid::regclass::text, f.conname";

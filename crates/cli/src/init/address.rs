@@ -1,8 +1,6 @@
 //! The address of a database, and the password in it.
 
-use crate::exit::Failure;
-
-/// An address of PostgreSQL, split into the parts that this command needs.
+/// An address of a database, split into the parts that this command needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The part before the password: `postgres://user`.
@@ -10,25 +8,23 @@ pub struct Address {
     password: Option<String>,
     /// The part after the password: `@host:port/database?…`.
     after: String,
-    /// The name of the database.
+    /// The name of the database; in Redis its number.
     pub database: String,
 }
+
+/// The beginnings of addresses of PostgreSQL.
+pub const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
+
+/// The beginnings of addresses of Redis and Valkey.
+pub const REDIS: [&str; 4] = ["redis://", "rediss://", "valkey://", "valkeys://"];
 
 /// The parameter of an address that gives the password.
 const PASSWORD_KEY: &str = "password=";
 
 impl Address {
-    /// Parses an address.
-    ///
-    /// # Errors
-    ///
-    /// When it is not an address of PostgreSQL.
-    pub fn parse(url: &str) -> Result<Self, Failure> {
-        let scheme = ["postgres://", "postgresql://"].into_iter().find(|it| url.starts_with(it));
-        let Some(scheme) = scheme else {
-            let message = "expected an address such as `postgres://user@host/database`";
-            return Err(Failure::usage(message));
-        };
+    /// Parses an address that begins with one of these schemes; none if it begins with no one of them.
+    pub fn parse(url: &str, schemes: &[&str]) -> Option<Self> {
+        let scheme = schemes.iter().find(|scheme| url.starts_with(**scheme))?;
         let rest = &url[scheme.len()..];
         let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let path = place.rsplit_once('/').map_or("", |(_, path)| path);
@@ -38,7 +34,7 @@ impl Address {
         let database = if path.is_empty() { user_name } else { path }.to_owned();
         if let Some((name, password)) = user.split_once(':') {
             let after = &rest[user.len()..];
-            return Ok(Self {
+            return Some(Self {
                 before: format!("{scheme}{name}:"),
                 password: Some(password.to_owned()),
                 after: after.to_owned(),
@@ -47,7 +43,7 @@ impl Address {
         }
         let of_parameter = parameters.split('&').find_map(|it| it.strip_prefix(PASSWORD_KEY));
         let Some(password) = of_parameter else {
-            return Ok(Self {
+            return Some(Self {
                 before: url.to_owned(),
                 password: None,
                 after: String::new(),
@@ -57,7 +53,7 @@ impl Address {
         let at = url.len() - parameters.len();
         let key = format!("{PASSWORD_KEY}{password}");
         let found = parameters.find(&key).map_or(at, |found| at + found) + PASSWORD_KEY.len();
-        Ok(Self {
+        Some(Self {
             before: url[..found].to_owned(),
             password: Some(password.to_owned()),
             after: url[found + password.len()..].to_owned(),
@@ -99,13 +95,18 @@ mod tests {
             ("postgres://app@db/shop", "postgres://app@db/shop", None),
             ("postgres://app:${P}@db/shop", "postgres://app:${P}@db/shop", None),
         ] {
-            let parsed = Address::parse(url).expect("it is an address");
+            let parsed = Address::parse(url, &POSTGRES).expect("it is an address");
             assert_eq!(parsed.database, "shop", "{url}");
             let (without, variable) = parsed.without_password("s");
             assert_eq!(without, address);
             assert_eq!(variable.map(|(_, value)| value).as_deref(), password, "{url}");
         }
-        assert_eq!(Address::parse("postgres://app@db").expect("an address").database, "app");
-        assert!(Address::parse("redis://db/0").is_err());
+        let of_user = Address::parse("postgres://app@db", &POSTGRES).expect("an address");
+        assert_eq!(of_user.database, "app");
+        assert_eq!(Address::parse("redis://db/0", &POSTGRES), None);
+        let redis = Address::parse("rediss://:s3@db:6380/0", &REDIS).expect("an address");
+        let (without, variable) = redis.without_password("s");
+        assert_eq!(without, "rediss://:${S_PASSWORD}@db:6380/0");
+        assert_eq!(variable.map(|(_, value)| value).as_deref(), Some("s3"));
     }
 }

@@ -35,6 +35,7 @@ pub fn collections(table: &TableDescription, known: &Known<'_>) -> Option<Join> 
         table: table.name.clone(),
         key: key.clone(),
         entry: None,
+        order: None,
         value: element.clone(),
         remark: None,
     };

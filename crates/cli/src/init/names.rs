@@ -69,6 +69,12 @@ pub fn of_variable(object: &str) -> String {
 pub struct Taken(BTreeSet<String>);
 
 impl Taken {
+    /// True if a name is used already.
+    #[cfg(feature = "redis")]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
     /// Reserves a name; adds a number to it if it is used already.
     pub fn take(&mut self, name: String) -> String {
         let numbered = (2..).map(|number| format!("{name}_{number}"));

@@ -4,100 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_store_postgres::{ColumnDescription, ForeignKey, Reach, TableDescription};
 
+use super::design::Kind;
+pub use super::design::{Collection, Design, Field, Key, LeftOut, Object};
 use super::enums::{Enum, Enums};
 use super::indexes::{Index, indexes};
 use super::join;
 use super::names::{Taken, identifier, of_object};
-
-/// The design of a program.
-#[derive(Clone, Debug, Default)]
-pub struct Design {
-    /// The store.
-    pub store: String,
-    /// The schema of the tables.
-    pub schema: String,
-    /// The enumerations, in order of their names.
-    pub enums: Vec<Enum>,
-    /// The objects, in order of their tables' names.
-    pub objects: Vec<Object>,
-    /// The tables that are left out.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A part of a schema that has no place in the program.
-#[derive(Clone, Debug)]
-pub struct LeftOut {
-    /// A column, or the name of a table or view.
-    pub name: String,
-    /// The type of the column, or the kind of the relation.
-    pub kind: String,
-    /// The reason.
-    pub why: String,
-}
-
-/// An object that is mapped to a table.
-#[derive(Clone, Debug)]
-pub struct Object {
-    /// Its name.
-    pub name: String,
-    /// Its table.
-    pub table: String,
-    /// Its key.
-    pub key: Key,
-    /// Its registers.
-    pub fields: Vec<Field>,
-    /// Its sets and maps.
-    pub collections: Vec<Collection>,
-    /// Its indexes.
-    pub indexes: Vec<Index>,
-    /// The columns of its table that are left out.
-    pub left_out: Vec<LeftOut>,
-    /// Remarks on its table: a line each.
-    pub remarks: Vec<String>,
-}
-
-/// The key of an object.
-#[derive(Clone, Debug)]
-pub struct Key {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub declared: String,
-    /// Its columns. If there are several, its type is a struct of them.
-    pub parts: Vec<Field>,
-}
-
-/// A register or part of a key, in a column.
-#[derive(Clone, Debug)]
-pub struct Field {
-    /// Its name.
-    pub name: String,
-    /// Its column.
-    pub column: String,
-    /// Its type, `option` included.
-    pub declared: String,
-    /// True if only the database can set it.
-    pub is_read_only: bool,
-}
-
-/// A set or map, in a table of its own.
-#[derive(Clone, Debug)]
-pub struct Collection {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub declared: String,
-    /// The table.
-    pub table: String,
-    /// The column of the object's key.
-    pub key: String,
-    /// The column of a map's keys; none for a set.
-    pub entry: Option<String>,
-    /// The column of the elements or values.
-    pub value: String,
-    /// A remark on it.
-    pub remark: Option<String>,
-}
 
 /// The object that a foreign key of one column refers to, by schema, table and column.
 type Targets = BTreeMap<(String, String, String), String>;
@@ -220,8 +132,12 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
     }
     known.enums = Enums::of(tables, &mut taken);
     known.plain = circles(tables, &known);
-    let mut design =
-        Design { store: store.to_owned(), schema: schema.to_owned(), ..Design::default() };
+    let mut design = Design {
+        store: store.to_owned(),
+        kind: Kind::Postgres,
+        schema: schema.to_owned(),
+        ..Design::default()
+    };
     for table in tables.iter().filter(|table| unfit(table).is_none()) {
         let target = (schema.to_owned(), table.name.clone(), table.key[0].clone());
         design.objects.push(object(table, &known, known.targets[&target].clone()));
@@ -235,7 +151,7 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
         match join::collections(table, &known) {
             Some(join) => {
                 let owner = design.objects.iter_mut().find(|object| object.name == join.owner);
-                owner.expect("the owner is an object").add(join);
+                owner.expect("the owner is an object").add_all(join);
             }
             None if has_struct_key(table) => {
                 let name = taken.take(of_object(&table.name));
@@ -255,7 +171,7 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
         let fields = object.fields.iter().chain(&object.key.parts).map(|field| &*field.declared);
         fields.chain(object.collections.iter().map(|collection| &*collection.declared))
     });
-    design.enums = known.enums.used(types);
+    design.enums = known.enums.used(types).iter().map(Enum::text).collect();
     design
 }
 
@@ -326,9 +242,18 @@ fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
             Key { name: part.name.clone(), declared: part.declared.clone(), parts }
         }
     };
-    let indexes = indexes(table, &fields);
-    let (table, remarks) = (table.name.clone(), table.remarks.clone());
-    Object { name, table, key, fields, collections: Vec::new(), indexes, left_out, remarks }
+    let indexes = indexes(table, &fields).iter().map(Index::text).collect();
+    Object {
+        name,
+        table: table.name.clone(),
+        found: None,
+        key,
+        fields,
+        collections: Vec::new(),
+        indexes,
+        left_out,
+        remarks: table.remarks.clone(),
+    }
 }
 
 impl Object {
@@ -346,18 +271,9 @@ impl Object {
     }
 
     /// Adds the sets and maps of a join table.
-    fn add(&mut self, join: join::Join) {
-        let mut taken = Taken::default();
-        taken.take(self.key.name.clone());
-        for name in self.fields.iter().map(|field| &field.name) {
-            taken.take(name.clone());
-        }
-        for name in self.collections.iter().map(|collection| &collection.name) {
-            taken.take(name.clone());
-        }
-        for mut collection in join.collections {
-            collection.name = taken.take(identifier(&collection.name, "rows"));
-            self.collections.push(collection);
+    fn add_all(&mut self, join: join::Join) {
+        for collection in join.collections {
+            self.add(collection);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use mingle_gen::one_line;
 
-use super::objects::{Design, LeftOut, Object};
+use super::design::{Design, Kind, LeftOut, Object};
 
 /// A part of a schema.
 struct Line {
@@ -24,10 +24,15 @@ struct Line {
 /// view big_orders     left out: only tables are mapped; a declared `query` can read it
 /// ```
 pub fn overview(design: &Design) -> String {
-    let mut lines: Vec<Line> = design.objects.iter().flat_map(of_object).collect();
+    let mut lines: Vec<Line> =
+        design.objects.iter().flat_map(|object| of_object(design.kind, object)).collect();
     lines.extend(design.left_out.iter().map(|LeftOut { name, kind, why }| Line {
         table: name.clone(),
-        part: if kind == "table" { name.clone() } else { format!("{kind} {name}") },
+        part: if ["table", "keys"].contains(&&**kind) {
+            name.clone()
+        } else {
+            format!("{kind} {name}")
+        },
         place: format!("left out: {why}"),
     }));
     lines.sort_by(|a, b| a.table.cmp(&b.table));
@@ -44,16 +49,21 @@ pub fn overview(design: &Design) -> String {
     format!("\n{}", lines.collect::<String>())
 }
 
-fn of_object(object: &Object) -> Vec<Line> {
+fn of_object(kind: Kind, object: &Object) -> Vec<Line> {
     let table = &object.table;
     let line = |part: String, place: String| Line { table: table.clone(), part, place };
     let mapped = object.key.parts.len() + object.fields.len();
-    let columns = match (mapped, object.left_out.len()) {
-        (1, 0) => "1 column".to_owned(),
-        (mapped, 0) => format!("{mapped} columns"),
-        (mapped, more) => format!("{mapped} of {} columns", mapped + more),
+    let mapped = if kind == Kind::Redis { object.fields.len() } else { mapped };
+    let count = match object.left_out.len() {
+        0 => format!("{mapped} {}", kind.parts(mapped)),
+        more => format!("{mapped} of {} {}", mapped + more, kind.parts(mapped + more)),
     };
-    let mut lines = vec![line(table.clone(), format!("object {} with {columns}", object.name))];
+    let found = object.found.as_ref().map(|found| format!("; {found}")).unwrap_or_default();
+    let mut lines = Vec::new();
+    // An object of Redis without a hash has keys of its fields only.
+    if kind != Kind::Redis || mapped > 0 {
+        lines.push(line(table.clone(), format!("object {} with {count}{found}", object.name)));
+    }
     lines.extend(object.left_out.iter().map(|LeftOut { name, kind, why }| {
         line(format!("{table}.{name}"), format!("left out: {kind}: {why}"))
     }));

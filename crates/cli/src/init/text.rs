@@ -6,24 +6,21 @@ use std::fmt::Write as _;
 use mingle_gen::one_line;
 use mingle_lang::syntax::{lex, parse};
 
+use super::design::{Collection, Design, Field, Kind, LeftOut, Object};
 use super::names::of_variable;
-use super::objects::{Collection, Design, Field, LeftOut, Object};
 use super::overview::overview;
 
 /// Returns the program.
 pub fn program(design: &Design) -> String {
-    let Design { store, .. } = design;
-    let schema = one_line(&design.schema);
-    let mut text = format!(
-        "// Begun with the tables of the schema {schema}, which stay as they are. The binding, \
-         mingle.toml,\n// says which object is in which table.\n\nstore {store}: linearizable;\n"
-    );
-    text.extend(design.enums.iter().map(super::enums::Enum::text));
+    let Design { store, kind, .. } = design;
+    let mut text = kind.opening(&one_line(&design.schema));
+    write!(text, "\nstore {store}: {};\n", kind.level()).expect("a string takes all");
+    text.extend(design.enums.iter().map(String::as_str));
     for object in &design.objects {
-        text += &declaration(store, object);
+        text += &declaration(*kind, store, object);
     }
     for object in asked_for(design) {
-        text += &transaction(object);
+        text += &transaction(*kind, object);
     }
     if !design.left_out.is_empty() {
         text += "\n// Left out:\n";
@@ -39,12 +36,71 @@ pub fn program(design: &Design) -> String {
     }
 }
 
+impl Kind {
+    /// Returns the comment at the top of a program.
+    fn opening(self, schema: &str) -> String {
+        match self {
+            Self::Postgres => format!(
+                "// Begun with the tables of the schema {schema}, which stay as they are. The binding, \
+                 mingle.toml,\n// says which object is in which table.\n"
+            ),
+            Self::Cassandra => format!(
+                "// Begun with the tables of the keyspace {schema}, which stay as they are. The binding, \
+                 mingle.toml,\n// says which object is in which table. Any column may be null, so each \
+                 register is an option; one\n// declared without it reads a null as the default of its \
+                 type.\n"
+            ),
+            Self::Redis => "// Begun with a sample of a server's keys, which stay as they are. The binding, \
+                 mingle.toml, says\n// which object is in which keys. Types are those of the values in the \
+                 sample: check them, since\n// a value of another type is an error of the read that meets \
+                 it.\n"
+                .into(),
+        }
+    }
+
+    /// Returns the level of the store.
+    fn level(self) -> &'static str {
+        if self == Self::Cassandra { "eventual" } else { "linearizable" }
+    }
+
+    /// Returns the documentation of an object.
+    fn doc(self, object: &Object) -> String {
+        let table = one_line(&object.table);
+        let found = object.found.as_ref().map(|found| format!(": {}", one_line(found)));
+        match self {
+            Self::Postgres | Self::Cassandra => format!("A row of {table}."),
+            Self::Redis => format!("The keys {table}{}.", found.unwrap_or_default()),
+        }
+    }
+
+    /// Returns the words for an object's data: the place of its fields, the part of it that is there or not, and a
+    /// sentence that says that it is there.
+    fn words(self, table: &str) -> (String, &'static str, String) {
+        match self {
+            Self::Postgres | Self::Cassandra => {
+                (format!("a row of {table}"), "row", format!("{table} has a row of this key"))
+            }
+            Self::Redis => (table.to_owned(), "key", format!("{table} is there")),
+        }
+    }
+
+    /// Returns the word for parts of an object's place.
+    pub fn parts(self, count: usize) -> &'static str {
+        match (self, count) {
+            (Self::Redis, 1) => "field",
+            (Self::Redis, _) => "fields",
+            (_, 1) => "column",
+            (..) => "columns",
+        }
+    }
+}
+
 /// Returns the line on a table that is left out.
 pub fn table(LeftOut { name, kind, why }: &LeftOut) -> String {
     one_line(&format!("{kind} {name}: {why}"))
 }
 
-fn declaration(store: &str, object: &Object) -> String {
+fn declaration(kind: Kind, store: &str, object: &Object) -> String {
     let Object { name, key, .. } = object;
     let table = one_line(&object.table);
     let mut text = String::new();
@@ -56,7 +112,7 @@ fn declaration(store: &str, object: &Object) -> String {
         }
         text += "}\n";
     }
-    write!(text, "\n/// A row of {table}.\nobject {name} in {store} {{\n")
+    write!(text, "\n/// {}\nobject {name} in {store} {{\n", kind.doc(object))
         .expect("a string takes all");
     writeln!(text, "    key {}: {};", key.name, key.declared).expect("a string takes all");
     for Field { name, declared, is_read_only, .. } in &object.fields {
@@ -72,7 +128,7 @@ fn declaration(store: &str, object: &Object) -> String {
         writeln!(text, "    {name}: {declared};").expect("a string takes all");
     }
     for index in &object.indexes {
-        writeln!(text, "    {}", index.text()).expect("a string takes all");
+        writeln!(text, "    {index}").expect("a string takes all");
     }
     for remark in &object.remarks {
         writeln!(text, "    // {}", one_line(remark)).expect("a string takes all");
@@ -112,19 +168,25 @@ fn find(object: &Object) -> String {
     format!("find_{}", of_variable(&object.name))
 }
 
-fn transaction(object: &Object) -> String {
+fn transaction(kind: Kind, object: &Object) -> String {
     let Object { name, .. } = object;
     let table = one_line(&object.table);
+    let (place, part, has) = kind.words(&table);
     let (find, variable) = (find(object), of_variable(name));
     let head = format!("transaction {find}({variable}: ref {name})");
-    let shown = object.fields.iter().find(|field| field.declared.contains("string"));
-    let Some(Field { name: field, declared, .. }) = shown.or(object.fields.first()) else {
+    // In Redis, a register may have a key of its own.
+    let own =
+        object.collections.iter().filter(|field| field.value == "string" && kind == Kind::Redis);
+    let registers = object.fields.iter().map(|field| (&field.name, &field.declared));
+    let registers = registers.chain(own.map(|field| (&field.name, &field.declared)));
+    let shown = registers.clone().find(|(_, declared)| declared.contains("string"));
+    let Some((field, declared)) = shown.or(registers.clone().next()) else {
         return format!(
-            "\n/// Whether {table} has a row of this key.\n\
+            "\n/// Whether {has}.\n\
              {head} -> bool {{\n    return {variable}.exists();\n}}\n"
         );
     };
-    let doc = format!("\n/// The {field} of a row of {table}, none where there is no such row");
+    let doc = format!("\n/// The {field} of {place}, none where there is no such {part}");
     if declared.starts_with("option<") {
         return format!(
             "{doc}, or null in it.\n{head} -> {declared} {{\n    return {variable}.{field};\n}}\n"
@@ -136,85 +198,46 @@ fn transaction(object: &Object) -> String {
     )
 }
 
-/// Returns the binding.
-pub fn binding(design: &Design, address: &str) -> String {
-    let store = &design.store;
-    let mut text =
-        format!("[stores.{store}]\nengine = \"postgres\"\nurl = {}\n", toml_string(address));
-    let placed = |table: &str| match &*design.schema {
-        "public" => table.to_owned(),
-        schema => format!("{schema}.{table}"),
-    };
-    for object in &design.objects {
-        let head = format!("stores.{store}.objects.{}", object.name);
-        let table = toml_string(&placed(&object.table));
-        let key = match &object.key.parts[..] {
-            [part] => toml_string(&part.column),
-            parts => {
-                let columns: Vec<String> =
-                    parts.iter().map(|part| toml_string(&part.column)).collect();
-                format!("[{}]", columns.join(", "))
-            }
-        };
-        write!(text, "\n[{head}]\ntable = {table}\nkey = {key}\n").expect("a string takes all");
-        let renamed: Vec<String> = object
-            .fields
-            .iter()
-            .filter(|field| field.name != field.column)
-            .map(|field| format!("{} = {}", field.name, toml_string(&field.column)))
-            .collect();
-        if !renamed.is_empty() {
-            writeln!(text, "columns = {{ {} }}", renamed.join(", ")).expect("a string takes all");
-        }
-        for collection in &object.collections {
-            let table = toml_string(&placed(&collection.table));
-            let (key, value) = (toml_string(&collection.key), toml_string(&collection.value));
-            let entry = collection.entry.as_ref();
-            let entry = entry.map(|entry| format!(", entry = {}", toml_string(entry)));
-            writeln!(
-                text,
-                "fields.{} = {{ table = {table}, key = {key}{}, value = {value} }}",
-                collection.name,
-                entry.unwrap_or_default()
-            )
-            .expect("a string takes all");
-        }
-    }
-    text
-}
-
-fn toml_string(text: &str) -> String {
+/// Returns a text as a string of TOML.
+pub fn toml_string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
+/// The message after a design: its engine's sentences, and the commands to run next.
+pub struct Next<'a> {
+    /// The sentences on the effects of the first call.
+    pub effects: String,
+    /// The commands between `check` and `run`, with their purposes.
+    pub commands: Vec<String>,
+    /// The variable of the password.
+    pub variable: Option<&'a str>,
+}
+
 /// Returns the message on the files that were written, and on the next steps.
-pub fn next(design: &Design, file: &str, variable: Option<&str>) -> String {
+pub fn next(design: &Design, file: &str, next: &Next<'_>) -> String {
     let count = design.objects.len();
     let objects = if count == 1 { "object" } else { "objects" };
     let mut text = format!("wrote {file} ({count} {objects}) and mingle.toml\n");
     text += &overview(design);
-    let own = format!("mingle_{}", design.store);
-    write!(
-        text,
-        "\nThe tables stay as they are. The first call adds a schema {own} beside them, for what \
-         the\nruntime has to remember. Next:\n"
-    )
-    .expect("a string takes all");
-    if let Some(variable) = variable {
+    write!(text, "\n{} Next:\n", next.effects).expect("a string takes all");
+    if let Some(variable) = next.variable {
         writeln!(text, "  export {variable}=…    the password, which is in neither file")
             .expect("a string takes all");
     }
     let first = asked_for(design)[0];
     let (find, parameter) = (find(first), of_variable(&first.name));
+    writeln!(text, "  mingle check {file}").expect("a string takes all");
+    for command in &next.commands {
+        writeln!(text, "  {command}").expect("a string takes all");
+    }
     write!(
         text,
-        "  mingle check {file}\n  mingle migrate {file}    shows what is added\n  \
-         mingle run {file} {find} {parameter}=KEY\n\
+        "  mingle run {file} {find} {parameter}=KEY\n\
          Then write transactions, and give what may be weaker a store of its own.\n"
     )
     .expect("a string takes all");
     text
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "postgres"))]
 mod tests;

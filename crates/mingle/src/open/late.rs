@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_lang::flat::WriteKind;
-use mingle_lang::hir::StoreId;
+use mingle_lang::flat::{ReadKind, WriteKind};
+use mingle_lang::hir::{ObjectId, StoreId};
 use mingle_lang::split::Mode;
 use mingle_lang::{Instr, Phase, Plan, Program};
 use mingle_model::Name;
@@ -83,6 +83,67 @@ pub fn reached_by_deletions(
     found.into_iter().filter_map(warning).collect()
 }
 
+/// Returns a warning for each field whose write makes the database change other objects of the store, if a transaction
+/// writes it to an object that may be there already.
+pub fn reached_by_writes(
+    program: &Program,
+    store: StoreId,
+    may_refuse: &BTreeMap<Name, MayRefuse>,
+) -> Vec<String> {
+    let mut found: BTreeMap<(&Name, &Name), BTreeSet<&str>> = BTreeMap::new();
+    for plan in &program.plans {
+        for (kind, field) in written_fields(plan, store, Creates::OfPut) {
+            let declared = &program.checked.objects[kind.index()].declared;
+            let Some(field) = declared.fields.get(usize::from(field)) else { continue };
+            found.entry((&declared.name, &field.name)).or_default().insert(&plan.name);
+        }
+    }
+    let store = &program.checked.stores[store.index()].name;
+    let warning = |((kind, field), transactions): ((&Name, &Name), BTreeSet<&str>)| {
+        let texts = may_refuse.get(kind)?.written.get(field)?;
+        let transactions = transactions.into_iter().collect::<Vec<_>>().join(", ");
+        let texts = texts.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
+        Some(format!(
+            "when {transactions} writes {kind}.{field}, store {store} itself {texts}: the transaction does not see that, and no other \
+             one takes it for a write of the transaction"
+        ))
+    };
+    found.into_iter().filter_map(warning).collect()
+}
+
+/// The creations of objects that count as writes of their fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Creates {
+    All,
+    /// Those of `put`, after which an object has new values if it was there.
+    OfPut,
+}
+
+/// Returns the fields that a transaction writes at a store.
+fn written_fields(plan: &Plan, store: StoreId, creates: Creates) -> Vec<(ObjectId, u16)> {
+    let code = || {
+        let phases = plan.phases.iter().filter(move |phase| phase.store == Some(store));
+        phases.flat_map(|phase| &phase.code)
+    };
+    let is_new = |kind: ObjectId| {
+        let mut reads = plan.phases.iter().flat_map(|phase| &phase.code);
+        reads.any(|instruction| {
+            matches!(instruction, Instr::Read { read, .. } if read.kind == ReadKind::ExistsForNew(kind))
+        })
+    };
+    let writes = code().filter_map(|instruction| match instruction {
+        Instr::Write { write, .. } => Some(&write.kind),
+        _ => None,
+    });
+    let fields = writes.flat_map(|write| match write {
+        WriteKind::Assign(kind, field) => vec![(*kind, *field)],
+        WriteKind::Create(kind, _) if creates == Creates::OfPut && is_new(*kind) => Vec::new(),
+        WriteKind::Create(kind, fields) => fields.iter().map(|field| (*kind, *field)).collect(),
+        _ => Vec::new(),
+    });
+    fields.collect()
+}
+
 /// Returns the reason why a store cannot run a program that writes a field which can only be read; none if no
 /// transaction writes one.
 pub fn read_only_writes(
@@ -90,22 +151,8 @@ pub fn read_only_writes(
     store: StoreId,
     may_refuse: &BTreeMap<Name, MayRefuse>,
 ) -> Option<String> {
-    let written = |plan: &Plan| {
-        let phases = plan.phases.iter().filter(|phase| phase.store == Some(store));
-        let writes =
-            phases.flat_map(|phase| &phase.code).filter_map(|instruction| match instruction {
-                Instr::Write { write, .. } => Some(&write.kind),
-                _ => None,
-            });
-        let fields = writes.flat_map(|write| match write {
-            WriteKind::Assign(kind, field) => vec![(*kind, *field)],
-            WriteKind::Create(kind, fields) => fields.iter().map(|field| (*kind, *field)).collect(),
-            _ => Vec::new(),
-        });
-        fields.collect::<Vec<_>>()
-    };
     program.plans.iter().find_map(|plan| {
-        written(plan).into_iter().find_map(|(kind, field)| {
+        written_fields(plan, store, Creates::All).into_iter().find_map(|(kind, field)| {
             let declared = &program.checked.objects[kind.index()].declared;
             let name = &declared.fields.get(usize::from(field))?.name;
             let why = may_refuse.get(&declared.name)?.read_only.get(name)?;

@@ -44,7 +44,7 @@ use crate::still::StillWorld;
 
 pub use error::OpenError;
 #[cfg(feature = "postgres")]
-pub(crate) use late::{late_refusals, reached_by_deletions};
+pub(crate) use late::{late_refusals, reached_by_deletions, reached_by_writes};
 #[cfg(feature = "worker")]
 pub(crate) use worker::open as open_worker;
 

@@ -7,7 +7,7 @@ use mingle_lang::hir::StoreId;
 use mingle_store::{StoreSchema, World};
 use mingle_store_postgres::{Postgres, PostgresConfig, ReplicatedPostgres};
 
-use super::late::{late_refusals, reached_by_deletions, read_only_writes};
+use super::late::{late_refusals, reached_by_deletions, reached_by_writes, read_only_writes};
 use super::{Known, OpenError, Opened, at_least_snapshot};
 
 /// Opens a store over several servers that replicate to each other.
@@ -39,6 +39,7 @@ pub(super) async fn open(
     }
     let mut warnings = late_refusals(program, id, &may_refuse);
     warnings.extend(reached_by_deletions(program, id, &may_refuse));
+    warnings.extend(reached_by_writes(program, id, &may_refuse));
     known.postgres.insert(name, Arc::clone(&store));
     Ok(Opened { store, warnings })
 }

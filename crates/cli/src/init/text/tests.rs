@@ -4,51 +4,10 @@
 use mingle_model::Type;
 use mingle_store_postgres::{ColumnDescription, Enumeration, ForeignKey, Reach, TableDescription};
 
-use super::{binding, next, program};
+use super::{Next, next, program};
+use crate::init::hostile::Random;
 use crate::init::objects::design;
-
-/// Text that ends comments, strings or lines in one of the files, or has a special meaning there.
-const PIECES: [&str; 22] = [
-    "\n",
-    "\r\n",
-    "\r",
-    "\u{85}",
-    "\u{2028}",
-    "\u{1b}[2J",
-    "\u{202e}",
-    "\0",
-    "\"",
-    "'",
-    "\"\"\"",
-    "\\",
-    "*/",
-    "//",
-    "///",
-    "]",
-    "${HOME}",
-    "}\n",
-    "transaction evil() { }",
-    "\nobject Evil in shop { key k: int; }\n",
-    " ",
-    "=",
-];
-
-/// A generator that is good enough for this (Knuth's MMIX constants).
-struct Random(u64);
-
-impl Random {
-    fn name(&mut self, first: &str) -> String {
-        let mut name = first.to_owned();
-        for _ in 0..4 {
-            self.0 = self
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            name += PIECES[((self.0 >> 33) as usize) % PIECES.len()];
-        }
-        name
-    }
-}
+use crate::init::postgres::binding;
 
 fn column(name: String, fits: Result<Type, String>) -> ColumnDescription {
     let sql_type = fits.as_ref().map_or_else(Clone::clone, ToString::to_string);
@@ -170,7 +129,8 @@ fn hostile_names_add_nothing() {
         expected.sort_unstable();
         assert_eq!(found, expected);
 
-        let said = next(&design, "shop.mingle", None);
+        let after = Next { effects: String::new(), commands: Vec::new(), variable: None };
+        let said = next(&design, "shop.mingle", &after);
         assert!(!said.contains(is_odd), "{said:?}");
     }
 }

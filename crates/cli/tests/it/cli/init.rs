@@ -266,7 +266,9 @@ fn what_cannot_be_begun_with_is_said() {
     let folder = folder(&[]);
     let path = folder.path();
     for (args, code, words) in [
-        (&["init", "redis://localhost"][..], 2, "expected an address such as `postgres://"),
+        (&["init", "mysql://localhost"][..], 2, "expected an address such as `postgres://"),
+        (&["init", "redis://127.0.0.1:1", "--schema", "x"], 2, "--schema is for PostgreSQL"),
+        (&["init", "postgres://127.0.0.1:1/x", "--sample", "9"], 2, "--sample is for Redis"),
         (&["init", "postgres://u@127.0.0.1:1/shop"], 4, "cannot reach PostgreSQL"),
         (&["init", "postgres://u@127.0.0.1:1/x", "--name", "a b"], 2, "such as `a_b`, found `a b`"),
         (&["init", "postgres://u:${NONE}@127.0.0.1:1/x"], 2, "no variable \"NONE\""),

@@ -11,6 +11,8 @@ mod files;
 mod fmt;
 mod generate;
 mod init;
+mod init_cassandra;
+mod init_redis;
 mod lsp;
 mod migrate;
 mod new;

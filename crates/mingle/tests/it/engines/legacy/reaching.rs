@@ -1,4 +1,4 @@
-//! Deletions by which the database itself changes other objects.
+//! Deletions and writes by which the database itself changes other objects.
 
 use serde_json::{Value as Json, json};
 
@@ -111,4 +111,59 @@ fn what_a_deletion_reaches_is_said_at_the_start() {
     assert_eq!(site.show("Bill", "2000")["visit"], json!(200));
     assert_eq!(legacy.number("SELECT count(*) FROM legacy.phones"), 0);
     assert_eq!(legacy.form(), form, "the form of the tables");
+}
+
+const CLUB: &str = "
+CREATE TABLE legacy.members (id bigint PRIMARY KEY, login text NOT NULL UNIQUE, mail text UNIQUE, age bigint NOT NULL);
+CREATE TABLE legacy.logins (
+    id bigint PRIMARY KEY,
+    login text UNIQUE REFERENCES legacy.members (login) ON UPDATE CASCADE,
+    mail text DEFAULT NULL REFERENCES legacy.members (mail) ON UPDATE SET DEFAULT
+);
+CREATE TABLE legacy.seats (id bigint PRIMARY KEY, login text REFERENCES legacy.logins (login) ON UPDATE SET NULL);
+CREATE TABLE legacy.notes (id bigint PRIMARY KEY, login text REFERENCES legacy.members (login));
+INSERT INTO legacy.members VALUES (1, 'ana', 'a@x.org', 33);
+INSERT INTO legacy.logins VALUES (10, 'ana', 'a@x.org');
+INSERT INTO legacy.seats VALUES (100, 'ana');
+";
+
+const MEMBERS: &str = "\
+store club: linearizable;
+
+object Member in club { key id: int; login: string; mail: option<string>; age: int; }
+object Login in club { key id: int; login: option<string>; mail: option<string>; }
+object Seat in club { key id: int; login: option<string>; }
+
+transaction rename(member: ref Member, login: string) { member.login = login; }
+transaction replace(id: int, mail: string) { put Member { id: id, login: \"bo\", mail: some(mail), age: 1 }; }
+transaction join(id: int, login: string) { new Member { id: id, login: login, mail: none, age: 1 }; }
+transaction grow(member: ref Member) { member.age = member.age + 1; }
+";
+
+#[test]
+fn what_a_write_reaches_is_said_at_the_start() {
+    let Some(legacy) = Legacy::new(CLUB) else { return };
+    let tables =
+        [("Member", "members"), ("Login", "logins"), ("Seat", "seats")].map(|(object, table)| {
+            format!("[stores.club.objects.{object}]\ntable = \"legacy.{table}\"\nkey = \"id\"\n\n")
+        });
+    let tables = tables.concat() + "[runtime]\ndeadline = \"30s\"\n";
+    let site = RealSite::new(MEMBERS, &legacy.binding("club", &tables));
+    let [login, mail] = site.database.warnings() else { panic!("{:#?}", site.database.warnings()) };
+    let plain = |warning: &str| {
+        let words =
+            warning.split(' ').map(|word| word.rsplit_once("legacy.").map_or(word, |it| it.1));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let expected = "when rename, replace writes Member.login, store club itself \
+        changes columns of Login (FOREIGN KEY logins_login_fkey of logins); \
+        sets columns of Seat to null (FOREIGN KEY seats_login_fkey of seats): the transaction does not see that";
+    assert!(plain(login).starts_with(expected), "{login}");
+    let expected = "when replace writes Member.mail, store club itself \
+        sets columns of Login to their defaults (FOREIGN KEY logins_mail_fkey of logins): ";
+    assert!(plain(mail).starts_with(expected), "{mail}");
+
+    site.ok("rename", &[("member", "1"), ("login", "eve")]);
+    assert_eq!(site.show("Login", "10")["login"], json!("eve"));
+    assert_eq!(site.show("Seat", "100")["login"], Json::Null);
 }
