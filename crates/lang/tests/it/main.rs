@@ -12,3 +12,4 @@ mod meaning;
 mod programs;
 mod readme;
 mod tokens;
+mod uniques;

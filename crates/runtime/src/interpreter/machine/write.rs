@@ -27,6 +27,7 @@ impl<'a> Machine<'a> {
         let mut writes = std::mem::take(&mut self.commands);
         writes.extend(self.write_buffer.take_writes());
         self.fetched.clear();
+        self.claims.clear();
         Need::Flush(writes)
     }
 
@@ -102,6 +103,8 @@ impl<'a> Machine<'a> {
     fn command(&mut self, operation: u32, write: &'a WriteSpec, dst: Option<Slot>) -> Option<Need> {
         let arguments: Vec<Value> = write.args.iter().map(|arg| self.value(arg)).collect();
         let operation = self.operation_name(operation);
+        // The command may write any object, and takes the waiting writes along.
+        self.claims.clear();
         let Some(dst) = dst else {
             // Writes made before a command are visible to it, so they keep their order.
             let before = self.write_buffer.take_writes();
