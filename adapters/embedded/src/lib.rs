@@ -46,6 +46,7 @@ mod replicated;
 mod serializable;
 pub mod storage;
 mod turnstile;
+mod unique;
 mod witness;
 mod writing;
 
