@@ -128,7 +128,7 @@ pub(crate) struct Mapped {
     pub(crate) constraints: MayRefuse,
     /// The foreign keys by which the deletion of an object reaches other rows.
     pub(crate) cascades: Vec<Cascade>,
-    /// Unique indexes of keys, elements and entries, by schema and name.
+    /// Unique indexes of keys, `unique`s, elements and entries, by schema and name.
     pub(crate) key_indexes: Vec<(String, String)>,
 }
 
