@@ -7,6 +7,7 @@ mod endorsed;
 mod harness;
 mod model_store;
 mod turns;
+mod uniques;
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

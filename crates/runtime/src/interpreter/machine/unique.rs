@@ -2,9 +2,9 @@
 //!
 //! The store is asked for two objects with the values, as it has them: one may be the written object itself. An
 //! object that this phase has written counts as it is now. Each write of a field of a `unique` follows such a
-//! check, so the values that objects get are remembered there, as claims. A claim counts as long as the writes
-//! that wait to be sent agree with it; once they are sent, the store answers for them. So the answer can be
-//! fetched over writes and for many rounds of a loop at once, like that of any read of an object.
+//! check, so the values that objects get are remembered there, as claims. A claim lasts until its object gets
+//! other values or loses one, or a command runs. So the answer can be fetched over writes and for many rounds of a
+//! loop at once, like that of any read of an object.
 
 use mingle_lang::code::ReadSpec;
 use mingle_lang::flat::{ReadKind, Slot};
@@ -15,10 +15,34 @@ use mingle_store::{Data, Read};
 use rustc_hash::FxHashMap;
 
 use super::{Machine, Need};
-use crate::interpreter::write_buffer::{FieldView, FieldWrites};
 
-/// The objects that this phase gave values of a `unique`: of which kind, in which of its indexes.
-pub(super) type Claims = FxHashMap<(ObjectId, u32, Vec<Value>), Ref>;
+/// The values of `unique`s that this phase gave objects: each by the kind and the place of the index in it.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    holders: FxHashMap<(ObjectId, u32, Vec<Value>), Ref>,
+    held: FxHashMap<(ObjectId, u32, Ref), Vec<Value>>,
+}
+
+impl Claims {
+    /// Notes that an object has values now, in place of those that it had.
+    fn note(&mut self, (kind, index): (ObjectId, u32), values: Vec<Value>, object: Ref) {
+        self.leave((kind, index), &object);
+        self.held.insert((kind, index, object.clone()), values.clone());
+        self.holders.insert((kind, index, values), object);
+    }
+
+    /// Notes that an object is in an index no longer.
+    fn leave(&mut self, (kind, index): (ObjectId, u32), object: &Ref) {
+        if let Some(values) = self.held.remove(&(kind, index, object.clone())) {
+            self.holders.remove(&(kind, index, values));
+        }
+    }
+
+    /// Forgets everything: the store answers for all of it.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
 
 impl Machine<'_> {
     /// Returns the request of a check to the store; none if the object will be in no index.
@@ -71,22 +95,19 @@ impl Machine<'_> {
         }
         let is_in_store = !held.is_empty();
         let claim = (kind, index, values);
-        let is_claimed = self
-            .claims
-            .get(&claim)
-            .is_some_and(|other| *other != object && self.agrees(other, fields, &claim.2));
-        self.claims.insert(claim, object);
+        let is_claimed = self.claims.holders.get(&claim).is_some_and(|other| *other != object);
+        self.claims.note((kind, index), claim.2, object);
         self.slots[dst.index()] = Value::Bool(!is_in_store && !is_claimed);
         None
     }
 
-    /// True if the writes that wait to be sent leave these values to an object that got them.
-    fn agrees(&self, object: &Ref, fields: &[u16], values: &[Value]) -> bool {
-        fields.iter().zip(values).all(|(field, value)| match self.view(object, *field) {
-            FieldView { writes: Some(FieldWrites::Register(written)), .. } => {
-                indexed(written) == Some(value)
+    /// Notes that an object loses a field, or all of them: it leaves the `unique`s over that field.
+    pub(super) fn lose(&mut self, kind: ObjectId, field: Option<u16>, object: &Ref) {
+        let declared = &self.program.objects[kind.index()];
+        for (at, index) in declared.indexes.iter().enumerate().filter(|(_, it)| it.is_unique) {
+            if field.is_none_or(|field| declared.fields_of(index).contains(&field)) {
+                self.claims.leave((kind, at as u32), object);
             }
-            FieldView { hidden, .. } => !hidden,
-        })
+        }
     }
 }
