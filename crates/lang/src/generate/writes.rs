@@ -18,7 +18,7 @@ impl Generator {
         if self.takes && self.left % 3 == 1 {
             return self.take(store);
         }
-        if self.claims && self.left % 3 == 0 && self.claim(store) {
+        if self.claims && self.left.is_multiple_of(3) && self.claim(store) {
             return;
         }
         let rank = self.rank(store);

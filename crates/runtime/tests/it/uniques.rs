@@ -119,7 +119,7 @@ fn transactions_that_write_uniques_end_as_the_program_says() {
                 taken += 1;
             }
             (Err(Abort::Exists(a)), Err(Error::Exists(b))) => {
-                assert_eq!(a, b, "seed {seed}: {text}")
+                assert_eq!(a, b, "seed {seed}: {text}");
             }
             _ => panic!("seed {seed}: plain {plain:?}, split {split:?}: {text}"),
         }

@@ -11,7 +11,7 @@ use crate::interpreter::write_buffer::{FieldView, FieldWrites};
 impl Machine<'_> {
     /// Returns the value of a register, its default if it was never written; none if the store's answer is missing.
     pub(super) fn register(&self, object: &Ref, kind: ObjectId, field: u16) -> Option<Value> {
-        let written = self.written(object, field)?;
+        let Data::Register(written) = self.written(object, field)? else { return None };
         Some(written.unwrap_or_else(|| {
             self.program.objects[kind.index()].declared.fields[usize::from(field)].default.clone()
         }))
@@ -19,25 +19,22 @@ impl Machine<'_> {
 
     /// Returns a register as an index has it, an option; none if the store's answer is missing.
     pub(super) fn indexed(&self, object: &Ref, field: u16) -> Option<Value> {
-        let written = self.written(object, field)?;
+        let Data::Register(written) = self.written(object, field)? else { return None };
         let value = written.as_ref().and_then(indexed).cloned();
         Some(value.map_or(Value::NONE, Value::some))
     }
 
-    /// Returns the value that was written last, if any was; none if the store's answer is missing.
-    fn written(&self, object: &Ref, field: u16) -> Option<Option<Value>> {
+    /// Returns the register as it was written last, by this phase or at the store; none if the store's answer is missing.
+    fn written(&self, object: &Ref, field: u16) -> Option<Data> {
         match self.view(object, field) {
             FieldView { writes: Some(FieldWrites::Register(value)), .. } => {
-                Some(Some(value.clone()))
+                Some(Data::Register(Some(value.clone())))
             }
-            FieldView { hidden: true, .. } => Some(None),
-            _ => match self
-                .fetched
-                .get(&Read::Register(Address { object: object.clone(), field }))?
-            {
-                Data::Register(value) => Some(value.clone()),
-                _ => None,
-            },
+            FieldView { hidden: true, .. } => Some(Data::Register(None)),
+            _ => {
+                let address = Address { object: object.clone(), field };
+                self.fetched.get(&Read::Register(address)).cloned()
+            }
         }
     }
 }
