@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
+use mingle_model::{FieldType, IndexRead, Name, ObjectType, Schema, Type};
 use mingle_store::{StoreOperation, StoreSchema};
 use serde_json::{Map, Value as Json, json};
 
@@ -20,6 +20,9 @@ const FORMAT: u64 = 3;
 /// The format of a catalog with indexes: an engine that knew no indexes would write objects without them.
 const FORMAT_INDEXED: u64 = 4;
 
+/// The format of a catalog with `unique`s: an engine that knew none would write objects with the same values.
+const FORMAT_UNIQUE: u64 = 5;
+
 /// The stored part of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
@@ -32,6 +35,8 @@ pub struct Catalog {
     references: BTreeMap<String, String>,
     /// The indexes that have rows: the kind's id, and the fields' ids.
     indexes: Indexes,
+    /// Those of them in which no two objects have the same values.
+    uniques: Indexes,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,12 +57,18 @@ impl Catalog {
             structs: BTreeMap::new(),
             references: BTreeMap::new(),
             indexes: BTreeSet::new(),
+            uniques: BTreeSet::new(),
         }
     }
 
     /// Returns the indexes that have rows.
     pub fn indexes(&self) -> &Indexes {
         &self.indexes
+    }
+
+    /// Returns the indexes in which no two objects have the same values.
+    pub fn uniques(&self) -> &Indexes {
+        &self.uniques
     }
 
     /// Adds the new declarations of `schema`, and returns the layout with which it reads and writes rows.
@@ -105,14 +116,9 @@ impl Catalog {
                 layout.shapes.insert((kind.id, *id), Shape::parse(text));
             }
         }
-        let reads = schema.operations.values().filter_map(StoreOperation::index);
-        let indexed = |read| {
-            let index = Indexed::new(read, &layout)?;
-            Ok((layout.kind(&read.object)?.id, index.fields().clone()))
-        };
-        let indexes = reads.map(indexed).collect::<Result<Indexes, String>>();
-        self.indexes =
-            indexes.map_err(|reason| OpenError::Config { store: store.clone(), reason })?;
+        let refused = |reason| OpenError::Config { store: store.clone(), reason };
+        self.indexes = indexes_of(schema, &layout, |_| true).map_err(refused)?;
+        self.uniques = indexes_of(schema, &layout, |read| read.is_unique).map_err(refused)?;
         for (kind, fields) in &self.indexes {
             layout.indexes.entry(*kind).or_default().push(fields.clone());
         }
@@ -187,7 +193,7 @@ impl Catalog {
             })
             .collect();
         let mut json = json!({
-            "format": if self.indexes.is_empty() { FORMAT } else { FORMAT_INDEXED },
+            "format": self.format(),
             "level": self.level,
             "replicas": self.replicas,
             "kinds": kinds,
@@ -195,16 +201,31 @@ impl Catalog {
             "references": self.references,
         });
         if !self.indexes.is_empty() {
-            let index = |(kind, fields): &(u32, Fields)| json!({ "kind": kind, "fields": fields });
-            json["indexes"] = self.indexes.iter().map(index).collect();
+            let shown = |index: &(u32, Fields)| {
+                let mut shown = json!({ "kind": index.0, "fields": index.1 });
+                if self.uniques.contains(index) {
+                    shown["unique"] = true.into();
+                }
+                shown
+            };
+            json["indexes"] = self.indexes.iter().map(shown).collect();
         }
         json.to_string().into_bytes()
+    }
+
+    fn format(&self) -> u64 {
+        match (self.indexes.is_empty(), self.uniques.is_empty()) {
+            (true, _) => FORMAT,
+            (false, true) => FORMAT_INDEXED,
+            (false, false) => FORMAT_UNIQUE,
+        }
     }
 
     /// Returns the format of a catalog's row, if it has one that this engine does not read.
     pub fn unknown_format(row: &[u8]) -> Option<u64> {
         let json: Json = serde_json::from_slice(row).ok()?;
-        json.get("format")?.as_u64().filter(|format| ![FORMAT, FORMAT_INDEXED].contains(format))
+        let known = [FORMAT, FORMAT_INDEXED, FORMAT_UNIQUE];
+        json.get("format")?.as_u64().filter(|format| !known.contains(format))
     }
 
     /// From the row form; none where it is of another format or no catalog at all.
@@ -226,13 +247,33 @@ impl Catalog {
             kinds,
             structs: decode_texts(json.get("structs")?)?,
             references: decode_texts(json.get("references")?)?,
-            indexes: match json.get("indexes") {
-                None => BTreeSet::new(),
-                Some(indexes) => {
-                    indexes.as_array()?.iter().map(decode_index).collect::<Option<_>>()?
-                }
-            },
+            indexes: decode_indexes(&json, |_| true)?,
+            uniques: decode_indexes(&json, |index| index.get("unique") == Some(&true.into()))?,
         })
+    }
+}
+
+/// Returns the indexes that a program declares.
+fn indexes_of(
+    schema: &StoreSchema,
+    layout: &Layout,
+    is_wanted: impl Fn(&IndexRead) -> bool,
+) -> Result<Indexes, String> {
+    let reads = schema.operations.values().filter_map(StoreOperation::index);
+    let indexed = |read| {
+        let index = Indexed::new(read, layout)?;
+        Ok((layout.kind(&read.object)?.id, index.fields().clone()))
+    };
+    reads.filter(|read| is_wanted(read)).map(indexed).collect()
+}
+
+fn decode_indexes(catalog: &Json, is_wanted: impl Fn(&Json) -> bool) -> Option<Indexes> {
+    match catalog.get("indexes") {
+        None => Some(BTreeSet::new()),
+        Some(indexes) => {
+            let indexes = indexes.as_array()?.iter().filter(|index| is_wanted(index));
+            indexes.map(decode_index).collect()
+        }
     }
 }
 

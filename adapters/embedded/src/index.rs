@@ -69,6 +69,11 @@ impl Indexed {
         &self.fields
     }
 
+    /// Returns the start of the keys of its rows; the values and the object's key follow.
+    pub fn rows_prefix(&self, replica: u8, kind: u32) -> Vec<u8> {
+        key::with(&key::values(replica, kind, &self.fields), &[ROWS])
+    }
+
     /// Returns the keys of the rows that answer a question; if the first is not below the end, there is no such row.
     pub fn range(&self, replica: u8, kind: u32, question: &IndexQuestion<'_>) -> Range {
         let index = key::values(replica, kind, &self.fields);

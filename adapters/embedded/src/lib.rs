@@ -47,6 +47,7 @@ mod replicated;
 mod serializable;
 pub mod storage;
 mod turnstile;
+mod unique;
 mod witness;
 mod writing;
 

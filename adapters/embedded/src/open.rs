@@ -14,13 +14,13 @@ use crate::config::{EmbeddedConfig, OpenError};
 use crate::core::Core;
 use crate::encoding::key;
 use crate::geo::{GeoConfig, GeoStore, check_conflicts_kept};
-use crate::index;
 use crate::kept::{self, contained, note_made, open_disk};
 use crate::limits::{CONFLICTS_MAX, REPLICAS_MAX};
 use crate::replicated::ReplicatedStore;
 use crate::serializable::SerializableStore;
 use crate::storage::memory::MemoryStorage;
 use crate::storage::{Direction, Storage, StorageError};
+use crate::unique;
 
 /// The embedded engine.
 pub struct Embedded;
@@ -270,13 +270,12 @@ impl Embedded {
             })?;
         if catalog != kept {
             let catalog = catalog.expect("it was made above");
-            let old = kept.map(|kept| kept.indexes().clone()).unwrap_or_default();
-            let changed =
-                index::rows(&*storage, &layout, replicas.len(), (&old, catalog.indexes()));
-            let mut changes = changed.map_err(|error| broken(config, schema, &error))?;
+            let failed = |error: &StorageError| broken(config, schema, error);
+            let (catalogs, count) = ((kept.as_ref(), &catalog), replicas.len());
+            let mut changes = unique::rows(&*storage, &layout, count, catalogs, schema, failed)?;
             changes.insert(key::CATALOG.into(), Some(catalog.encode().into()));
             changes.insert(key::FORM.into(), Some(form.into_bytes().into()));
-            storage.commit(changes).map_err(|error| broken(config, schema, &error))?;
+            storage.commit(changes).map_err(|error| failed(&error))?;
         }
         Ok(Core::new(schema.store.clone(), layout, builtins, storage, world))
     }

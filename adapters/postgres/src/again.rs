@@ -161,7 +161,8 @@ fn changed(layout: &Layout, mut found: BTreeMap<Name, Mapped>) -> Option<Layout>
         Place::Mapped(mapped) => Some(mapped.key_indexes.iter().cloned()),
         Place::Own { .. } => None,
     });
-    let key_indexes = key_indexes.flatten().collect();
+    let own = layout.key_indexes.iter().filter(|(schema, _)| *schema == layout.own);
+    let key_indexes = key_indexes.flatten().chain(own.cloned()).collect();
     let texts = Arc::new(Texts::default());
     is_changed.then(|| Layout { kinds, key_indexes, texts, ..layout.clone() })
 }

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
+use mingle_model::{FieldType, IndexRead, Name, ObjectType, Schema, Type};
 use mingle_store::{StoreOperation, StoreSchema};
 use tokio_postgres::{Client, Error};
 
 use crate::config::{OpenError, PostgresConfig};
-use crate::layout::{Field, Kind, Layout, Place, Shape, system};
+use crate::layout::{Field, Kind, Layout, Place, Shape, UNIQUE_INDEX, system};
 use crate::mapping::Mapped;
 use crate::name::{fit, literal, of_collection, quote};
 use crate::tables;
@@ -40,6 +40,8 @@ pub struct Merged {
     pub layout: Layout,
     /// The SQL that is still to be run, one statement each; empty if nothing is missing.
     pub migration: Vec<String>,
+    /// The `unique`s that are new for tables which are there, by one of their queries.
+    pub new_uniques: Vec<IndexRead>,
 }
 
 /// Names of the catalog's entries that concern no object.
@@ -111,6 +113,7 @@ impl Catalog {
             schema: &schema.schema,
             own: &own,
             migration: Vec::new(),
+            new_uniques: Vec::new(),
         };
         if self.entries.is_empty() {
             merging.migration.extend(tables::system_tables(&own));
@@ -130,7 +133,8 @@ impl Catalog {
             merging.keep(("", &what), &what, declared, 0, "")?;
         }
         let mut mapped = mapped;
-        let key_indexes = mapped.values().flat_map(|m| m.key_indexes.iter().cloned()).collect();
+        let mut key_indexes: BTreeSet<(String, String)> =
+            mapped.values().flat_map(|m| m.key_indexes.iter().cloned()).collect();
         let mut kinds = BTreeMap::new();
         for object in own_objects(schema) {
             let kind = match mapped.remove(&object.name) {
@@ -141,7 +145,9 @@ impl Catalog {
         }
         merging.indexes(schema, &kinds)?;
         merging.numbers(schema, &kinds)?;
-        let migration = merging.migration;
+        let uniques = merging.uniques(schema, &kinds)?;
+        key_indexes.extend(uniques.into_iter().map(|index| (own.clone(), index)));
+        let (migration, new_uniques) = (merging.migration, merging.new_uniques);
         let layout = Layout {
             schema: Arc::clone(&schema.schema),
             own,
@@ -149,7 +155,7 @@ impl Catalog {
             key_indexes,
             texts: Arc::default(),
         };
-        Ok(Merged { layout, migration })
+        Ok(Merged { layout, migration, new_uniques })
     }
 }
 
@@ -159,6 +165,7 @@ struct Merging<'a> {
     schema: &'a Schema,
     own: &'a str,
     migration: Vec<String>,
+    new_uniques: Vec<IndexRead>,
 }
 
 impl Merging<'_> {
@@ -249,17 +256,16 @@ impl Merging<'_> {
     ) -> Result<(), OpenError> {
         let mut seen = BTreeSet::new();
         let reads = schema.operations.values().filter_map(StoreOperation::index);
-        for read in reads {
+        for read in reads.filter(|read| !read.is_unique) {
             let Some(kind) = kinds.get(&read.object) else { continue };
             let Place::Own { table, .. } = &kind.place else { continue };
-            let fields: Vec<&str> = read.fields.iter().map(|field| &**field).collect();
-            let declared = format!("index by {}", fields.join(", "));
+            let declared = format!("index by {}", listed(read));
             if !seen.insert((read.object.clone(), declared.clone())) {
                 continue;
             }
             // A field has no blank in its name.
             if self.keep((&read.object, &declared), &declared, &declared, 0, "")? {
-                let columns = kind.index_columns(self.schema, &read.fields);
+                let columns = kind.index_columns(self.schema, read);
                 self.migration.push(format!(
                     "CREATE INDEX ON {table} ({}) WHERE mingle_exists",
                     columns.join(", ")
@@ -285,6 +291,51 @@ impl Merging<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Makes the indexes of `unique`s in Mingle's own tables, drops those that the program no longer has, since they
+    /// would refuse its writes, and returns the names of the others.
+    fn uniques(
+        &mut self,
+        schema: &StoreSchema,
+        kinds: &BTreeMap<Name, Kind>,
+    ) -> Result<BTreeSet<String>, OpenError> {
+        let (mut names, mut declared_now) = (BTreeSet::new(), BTreeSet::new());
+        let reads = schema.operations.values().filter_map(StoreOperation::index);
+        // One of the queries of each `unique`.
+        for read in reads.filter(|read| read.is_unique && !read.counts && !read.has_range()) {
+            let Some(kind) = kinds.get(&read.object) else { continue };
+            let Place::Own { table, .. } = &kind.place else { continue };
+            let declared = format!("unique {}", listed(read));
+            let name = fit(&format!("{UNIQUE_INDEX}{} {}", read.object, listed(read)));
+            let is_there = self.find((&read.object, "")).is_some()
+                && read.fields.iter().all(|field| self.find((&read.object, field)).is_some());
+            if self.keep((&read.object, &declared), &declared, &declared, 0, &name)? {
+                let columns = kind.index_columns(self.schema, read).join(", ");
+                self.migration.push(format!(
+                    "CREATE UNIQUE INDEX {} ON {table} ({columns}) WHERE mingle_exists",
+                    quote(&name)
+                ));
+                self.new_uniques.extend(is_there.then(|| read.clone()));
+            }
+            declared_now.insert((read.object.to_string(), declared));
+            names.insert(name);
+        }
+        let kept = self.kept;
+        let gone = kept.entries.iter().filter(|(key, _)| {
+            !key.0.is_empty() && key.1.starts_with("unique ") && !declared_now.contains(*key)
+        });
+        for ((object, declared), entry) in gone {
+            let index = format!("{}.{}", quote(self.own), quote(&entry.place));
+            self.migration.push(format!("DROP INDEX IF EXISTS {index}"));
+            self.migration.push(format!(
+                "DELETE FROM {} WHERE object = {} AND field = {}",
+                system(self.own, "catalog"),
+                literal(object),
+                literal(declared)
+            ));
+        }
+        Ok(names)
     }
 
     fn mapped_kind(&mut self, object: &ObjectType, mapped: Mapped) -> Result<Kind, OpenError> {
@@ -360,6 +411,12 @@ impl Merging<'_> {
         let place = Place::Own { table, key, key_codec };
         Ok(Kind { name: object.name.clone(), key_type: object.key_type.clone(), fields, place })
     }
+}
+
+/// Returns the names of the fields of an index.
+fn listed(read: &IndexRead) -> String {
+    let fields: Vec<&str> = read.fields.iter().map(|field| &**field).collect();
+    fields.join(", ")
 }
 
 /// Returns the objects of a store.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mingle_model::{Schema, Type};
 use mingle_store::World;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Client;
 
 use crate::config::{OpenError, PostgresConfig};
 use crate::connect::{Connector, Isolation};
@@ -31,6 +31,8 @@ pub struct TableDescription {
     /// The columns of each ordinary index of all its rows (a B-tree of columns, in one direction), except
     /// the one of its primary key.
     pub indexes: Vec<Vec<String>>,
+    /// The columns of each unique index that keeps a `unique` of a program, except the one of its primary key.
+    pub uniques: Vec<Vec<String>>,
     /// The tables of which the database changes rows when rows of this one are deleted.
     pub reaches: Vec<Reach>,
     /// The reason why no object can be in it, independent of its columns.
@@ -144,6 +146,23 @@ AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT i.indisprimary AND k.place 
 GROUP BY i.indexrelid, c.relname HAVING bool_and(o.opcdefault) AND min(k.options) = max(k.options) \
 ORDER BY c.relname";
 
+/// Selects the columns of the unique indexes of a table that hold for all its rows at once, compare as the program
+/// does, and let nulls differ.
+const UNIQUES: &str = "\
+SELECT array_agg(a.attname::text ORDER BY k.place) \
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid \
+JOIN pg_class AS t ON t.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace \
+CROSS JOIN LATERAL unnest(i.indkey::int2[], i.indclass::oid[], i.indcollation::oid[]) \
+WITH ORDINALITY AS k(attnum, class, collation_id, place) \
+JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum = k.attnum JOIN pg_opclass AS o ON o.oid = k.class \
+WHERE n.nspname = $1::text AND t.relname = $2::text AND i.indisunique AND i.indisvalid AND i.indimmediate \
+AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT i.indisprimary AND k.place <= i.indnkeyatts \
+GROUP BY i.indexrelid, c.relname, to_jsonb(i) \
+HAVING bool_and(o.opcdefault AND coalesce((SELECT l.collisdeterministic FROM pg_collation AS l \
+WHERE l.oid = k.collation_id), true)) \
+AND (bool_and(a.attnotnull) OR NOT coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false)) \
+ORDER BY c.relname";
+
 /// Describes the tables and views of a schema, in order of their names.
 ///
 /// # Errors
@@ -186,6 +205,7 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
             key: row.get(2),
             foreign_keys: Vec::new(),
             indexes: Vec::new(),
+            uniques: Vec::new(),
             reaches: Vec::new(),
             obstacle: None,
             remarks: Vec::new(),
@@ -216,17 +236,28 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
                 reached.map(|(schema, table, text)| Reach { schema, table, text }).collect();
             let indexes = client.query(INDEXES, &[&schema, &table.name]).await;
             table.indexes = indexes.map_err(failed)?.iter().map(|row| row.get(0)).collect();
-            let keys = client.query(FOREIGN_KEYS, &[&schema, &table.name]).await;
-            table.foreign_keys = keys.map_err(failed)?.iter().map(foreign_key).collect();
+            let uniques = client.query(UNIQUES, &[&schema, &table.name]).await;
+            table.uniques = uniques.map_err(failed)?.iter().map(|row| row.get(0)).collect();
+            table.foreign_keys = foreign_keys(client, schema, &table.name).await.map_err(failed)?;
         }
         all.push(table);
     }
     Ok(all)
 }
 
-fn foreign_key(row: &Row) -> ForeignKey {
-    let (columns, target) = (row.get(0), row.get(3));
-    ForeignKey { columns, schema: row.get(1), table: row.get(2), target }
+async fn foreign_keys(
+    client: &Client,
+    schema: &str,
+    table: &str,
+) -> Result<Vec<ForeignKey>, tokio_postgres::Error> {
+    let rows = client.query(FOREIGN_KEYS, &[&schema, &table]).await?;
+    let keys = rows.iter().map(|row| ForeignKey {
+        columns: row.get(0),
+        schema: row.get(1),
+        table: row.get(2),
+        target: row.get(3),
+    });
+    Ok(keys.collect())
 }
 
 fn column(found: &Described, is_key: bool, folding: Option<&str>) -> ColumnDescription {

@@ -8,7 +8,7 @@ use mingle_store::{Refusal, StoreError, Violation, ViolationKind};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
-use crate::layout::Layout;
+use crate::layout::{Layout, UNIQUE_INDEX};
 
 /// SQLSTATE: a guard does not hold, or an id must not take effect.
 pub const GUARD: &str = "MG001";
@@ -185,6 +185,9 @@ impl Failure {
             "23" if is_race(complaint, layout) => {
                 Self::Hidden(Box::new(violation(ViolationKind::Unique, complaint)))
             }
+            "23" if is_ours && is_of_unique(complaint) => {
+                Self::Violated(Box::new(violation(ViolationKind::Unique, complaint)))
+            }
             "23" if is_ours && (code == "23505" || code == "23P01") => Self::Conflict,
             "08" | "53" | "57" | "58" | "XX" => Self::Unavailable(complaint.to_string()),
             _ if code == SqlState::LOCK_NOT_AVAILABLE.code() => Self::Conflict,
@@ -255,4 +258,11 @@ fn is_race(error: &Complaint, layout: &Layout) -> bool {
     let (Some(schema), Some(index)) = (&error.schema, &error.constraint) else { return false };
     error.code == SqlState::UNIQUE_VIOLATION.code()
         && layout.key_indexes.contains(&(schema.clone(), index.clone()))
+}
+
+/// True if the index of a `unique` in a table of Mingle's own refuses a row: one that this program does not declare,
+/// since the others are known to the layout.
+fn is_of_unique(complaint: &Complaint) -> bool {
+    let index = complaint.constraint.as_deref().unwrap_or_default();
+    index.trim_start_matches('_').starts_with(UNIQUE_INDEX)
 }

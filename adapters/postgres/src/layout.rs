@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use mingle_model::Shape;
-use mingle_model::{FieldType, Name, Ref, Schema, Type, Value};
+use mingle_model::{FieldType, IndexRead, Name, Ref, Schema, Type, Value};
 use mingle_store::Address;
 
 use crate::codec::Codec;
@@ -20,7 +20,8 @@ pub struct Layout {
     pub own: String,
     /// The kinds of objects in this store, by name.
     pub kinds: BTreeMap<Name, Kind>,
-    /// Unique indexes of existing tables on keys, elements and entries, by schema and index name.
+    /// Unique indexes on the `unique`s of the program, and those of existing tables on keys, elements and entries, by
+    /// schema and index name.
     pub key_indexes: BTreeSet<(String, String)>,
     /// The cached texts of statements.
     pub texts: Arc<Texts>,
@@ -153,6 +154,9 @@ pub fn numbers(schema: &str, kind: &Name) -> String {
     format!("{}.{}", quote(schema), quote(&fit(&format!("{kind} number"))))
 }
 
+/// The start of the names of indexes of `unique`s: no table has such a name, since it has a blank.
+pub const UNIQUE_INDEX: &str = "unique ";
+
 /// Returns the name of a system table in a schema, quoted.
 pub fn system(schema: &str, table: &str) -> String {
     format!("{}.mingle_{table}", crate::name::quote(schema))
@@ -160,14 +164,15 @@ pub fn system(schema: &str, table: &str) -> String {
 
 impl Kind {
     /// Returns the columns of an index on these fields in a table of Mingle's own, as the server compares them: those of
-    /// the fields, and the key.
-    pub fn index_columns(&self, schema: &Schema, fields: &[Name]) -> Vec<String> {
+    /// the fields, and of an index that is no `unique` the key.
+    pub fn index_columns(&self, schema: &Schema, read: &IndexRead) -> Vec<String> {
         let Place::Own { key, key_codec, .. } = &self.place else { return Vec::new() };
+        let key = (!read.is_unique).then(|| key_codec.compared(key));
         let of = |name: &Name| {
             let field = self.fields.iter().find(|field| field.name == *name);
             field.map(|field| Codec::of(schema, field.inner()).compared(&field.column))
         };
-        fields.iter().filter_map(of).chain([key_codec.compared(key)]).collect()
+        read.fields.iter().filter_map(of).chain(key).collect()
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use mingle_model::{Level, Name, TransactionId};
+use mingle_model::{IndexRead, Level, Name, TransactionId};
 use mingle_store::{
     BoxFuture, Capabilities, DataStore, Listed, Listing, Once, Outcome, Session, StoreError,
     StoreSchema, Transaction, World,
 };
+use tokio_postgres::Client;
 
 use crate::again::Declared;
 use crate::catalog::{Catalog, Merged};
@@ -22,7 +23,7 @@ use crate::limits::READS_MAX;
 use crate::mapping::MayRefuse;
 use crate::mapping::inspect::{check_declared, inspect};
 use crate::name::literal;
-use crate::operation::{Operation, Operations};
+use crate::operation::{Indexed, Operation, Operations};
 use crate::outcome::{self, Ageing};
 use crate::pool::{Lease, Pool};
 use crate::session::Step;
@@ -341,7 +342,28 @@ impl Opening {
             object,
             reason,
         })?;
-        catalog.merge(&self.schema, &self.config, mapped)
+        let merged = catalog.merge(&self.schema, &self.config, mapped)?;
+        for read in &merged.new_uniques {
+            self.check_unique(client, &merged.layout, read).await?;
+        }
+        Ok(merged)
+    }
+
+    /// Refuses a new `unique` if two objects have the same values already.
+    async fn check_unique(
+        &self,
+        client: &Client,
+        layout: &Layout,
+        read: &IndexRead,
+    ) -> Result<(), OpenError> {
+        let refuse = |reason| OpenError::Config { store: self.schema.store.clone(), reason };
+        let index = Indexed::new(layout, read).map_err(refuse)?;
+        let rows = client.query(&index.twice_text(), &[]).await;
+        let rows = rows.map_err(|error| self.server("a look at its objects", &error))?;
+        match index.twice(layout, &rows).map_err(refuse)? {
+            Some(reason) => Err(refuse(reason)),
+            None => Ok(()),
+        }
     }
 
     /// Creates the missing tables; concurrent callers wait.

@@ -236,6 +236,7 @@ impl PostgresTransaction {
             fields: Vec::new(),
             equal: 0,
             counts: false,
+            is_unique: false,
         };
         let kind = layout.kind(&listing.kind).map_err(|why| self.refused(why))?;
         let after = listing.after(&layout.schema, &kind.key_type);

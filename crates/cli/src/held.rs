@@ -224,6 +224,7 @@ fn exit(code: &str) -> Exit {
     match code {
         "require"
         | "exists"
+        | "taken"
         | "limit"
         | "deadline"
         | "constraint-conflict"

@@ -134,9 +134,11 @@ pub fn failure(error: Error) -> Failure {
 pub fn exit(error: &Error) -> Exit {
     match error {
         // The transaction itself refused, and nothing was written.
-        Error::Require { .. } | Error::Exists(_) | Error::Limit(_) | Error::Deadline { .. } => {
-            Exit::Require
-        }
+        Error::Require { .. }
+        | Error::Exists(_)
+        | Error::Taken(_)
+        | Error::Limit(_)
+        | Error::Deadline { .. } => Exit::Require,
         // A rule of the database refused, which is no failure of the store.
         Error::Store(mingle_store::StoreError::Violated { .. }) => Exit::Require,
         Error::Misuse(_) | Error::Unsupported(_) | Error::KeyReused | Error::Forbidden { .. } => {

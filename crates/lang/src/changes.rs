@@ -17,7 +17,7 @@ use std::fmt;
 use mingle_model::Name;
 
 use crate::code::Plan;
-use crate::flat::{Access, Flat, Kind, Operand, Slot, WriteKind};
+use crate::flat::{Access, Check, Flat, Kind, Operand, Slot, WriteKind};
 use crate::hir::{self, CollectionWrite, ObjectId, StoreId};
 use crate::ops::Op;
 
@@ -294,7 +294,7 @@ impl Sources {
         for (_, stmt) in flat.live_statements() {
             stmt.dsts().into_iter().for_each(|slot| *assigned.entry(slot).or_default() += 1);
             match &stmt.kind {
-                Kind::Require { must_be_new: Some(object), .. } => new.push(object.clone()),
+                Kind::Require { check: Some(Check::New(object)), .. } => new.push(object.clone()),
                 Kind::Unique { dst, .. } => unique.extend([*dst]),
                 _ => {}
             }

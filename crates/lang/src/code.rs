@@ -216,8 +216,8 @@ pub enum Instr {
         message: Operand,
         /// The code.
         code: Option<Name>,
-        /// The object that must not exist.
-        must_be_new: Option<Operand>,
+        /// The promise that it keeps.
+        check: Option<crate::flat::Check>,
     },
     /// Starts the transaction over unless these are equal.
     Agree(Operand, Operand),
@@ -479,11 +479,11 @@ impl Emit<'_> {
                 amount: held.amount.0.clone(),
                 hold: holds::index_of(self.holds, held),
             },
-            Kind::Require { condition, message, code, must_be_new, .. } => Instr::Require {
+            Kind::Require { condition, message, code, check, .. } => Instr::Require {
                 condition: condition.clone(),
                 message: message.clone(),
                 code: code.clone(),
-                must_be_new: must_be_new.clone(),
+                check: check.clone(),
             },
             Kind::Agree { early, late, .. } => Instr::Agree(early.clone(), late.clone()),
             Kind::If { .. } | Kind::While { .. } | Kind::For { .. } | Kind::Return { .. } => return,

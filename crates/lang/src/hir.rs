@@ -3,6 +3,8 @@
 //! This is the unsplit program. The plain interpreter runs it as it stands; flow analysis and
 //! splitting start from it.
 
+mod index;
+
 use std::sync::Arc;
 
 use mingle_model::{
@@ -12,6 +14,7 @@ use mingle_model::{
 use crate::ops::Op;
 use crate::syntax::Span;
 pub use crate::syntax::ast::Bounds;
+pub use index::Index;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident,)*) => {$(
@@ -141,29 +144,6 @@ pub struct Object {
     pub indexes: Vec<Index>,
     /// The operation of its store that draws its keys, where the store can promise that they are new.
     pub draw: Option<u32>,
-}
-
-/// An index of an object.
-#[derive(Clone, Debug)]
-pub struct Index {
-    /// The name under which it is read.
-    pub name: Name,
-    /// The fields that it is ordered by, with the types of the values by which it finds them.
-    pub fields: Vec<(Name, Type)>,
-    /// The first of its queries in [`Store::operations`]: for each number of leading values from 0 on, the one
-    /// that gives refs and the one that counts.
-    pub first: u32,
-    /// The span of its name, or of the word `index` if it has none.
-    pub span: Span,
-    /// True if its name is written.
-    pub is_named: bool,
-}
-
-impl Index {
-    /// Returns the index of a query in the operations of its store.
-    pub fn query(&self, equal: usize, counts: bool) -> u32 {
-        self.first + 2 * equal as u32 + u32::from(counts)
-    }
 }
 
 impl Object {

@@ -154,6 +154,7 @@ impl Place<'_> {
             "->" => self.types(offer),
             "<" | "," if self.is_in_type_arguments() => self.types(offer),
             "{" | "," if self.is_in_fields() => self.fields(offer),
+            "unique" | "by" | "," if self.object_around().is_some() => self.registers(offer),
             _ => self.anything(offer),
         }
     }
@@ -173,6 +174,28 @@ impl Place<'_> {
         };
         for member in members {
             offer.add(&member.name, item_kind(member.kind), Some(member.shown));
+        }
+    }
+
+    /// Returns the object whose declaration is around the place.
+    fn object_around(&self) -> Option<&ast::Object> {
+        self.tree.items.iter().find_map(|item| match &item.kind {
+            ast::ItemKind::Object(object)
+                if item.span.start < self.token && self.token < item.span.end =>
+            {
+                Some(object)
+            }
+            _ => None,
+        })
+    }
+
+    /// Offers the fields by which an index may find the object around the place.
+    fn registers(&self, offer: &mut Offer) {
+        let Some(object) = self.object_around() else { return };
+        for member in self.names.fields(&object.name.name, true) {
+            if member.kind == Kind::Field {
+                offer.add(&member.name, item_kind(member.kind), Some(member.shown));
+            }
         }
     }
 

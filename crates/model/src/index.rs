@@ -6,6 +6,8 @@
 //! it exists and each field of the index was written and is not `none`: as in SQL, nothing equals what
 //! is not there.
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::{INDEX_COUNT_MAX, INDEX_PAGE_MAX};
 use crate::{Name, Ref, Type, Value};
 
@@ -20,6 +22,7 @@ use crate::{Name, Ref, Type, Value};
 ///     fields: vec!["customer".into()],
 ///     equal: 1,
 ///     counts: true,
+///     is_unique: false,
 /// };
 /// let arguments = [Value::from("ada"), Value::NONE, Value::Int(10)];
 /// let question = read.question(&arguments).unwrap();
@@ -37,6 +40,8 @@ pub struct IndexRead {
     pub equal: usize,
     /// True if it counts; otherwise it gives refs.
     pub counts: bool,
+    /// True if no two objects in the index have the same values in all fields: it is a `unique`.
+    pub is_unique: bool,
 }
 
 /// The question of one query over an index.
@@ -168,6 +173,37 @@ impl IndexQuestion<'_> {
     }
 }
 
+/// A value of a `unique` that another object has already.
+///
+/// ```
+/// use mingle_model::{Taken, Value};
+///
+/// let taken = Taken { object: "Order".into(), values: vec![("color".into(), Value::from("red"))] };
+/// assert_eq!(taken.to_string(), r#"another Order has color "red""#);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// The kind of object.
+    pub object: Name,
+    /// The fields of the `unique`, with the values that the other object has.
+    pub values: Vec<(Name, Value)>,
+}
+
+impl std::fmt::Display for Taken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "another {} has", self.object)?;
+        for (at, (field, value)) in self.values.iter().enumerate() {
+            let comma = match at {
+                0 => "",
+                _ if at + 1 == self.values.len() => " and",
+                _ => ",",
+            };
+            write!(f, "{comma} {field} {value}")?;
+        }
+        Ok(())
+    }
+}
+
 /// Returns the value of a field in an index; none if an object with this value is not in the index.
 pub fn indexed(value: &Value) -> Option<&Value> {
     match value {
@@ -196,6 +232,7 @@ mod tests {
             fields,
             equal,
             counts,
+            is_unique: false,
         }
     }
 

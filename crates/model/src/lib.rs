@@ -39,7 +39,7 @@ pub use decimal::Decimal;
 pub use document::{Document, Tree, TreeError};
 pub use enumeration::Undeclared;
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
-pub use index::{IndexQuestion, IndexRead};
+pub use index::{IndexQuestion, IndexRead, Taken};
 pub use level::{Level, LevelId, Levels};
 pub use parse::parse_json;
 pub use principal::{NoPrincipal, Principal};

@@ -16,6 +16,8 @@ pub enum Code {
     Require,
     /// A keyed `new` met an object that exists.
     Exists,
+    /// A write of a `unique` met another object with the same values.
+    Taken,
     /// Conflicts outlasted the deadline.
     Conflict,
     /// The wait for other transactions outlasted the deadline.
@@ -82,9 +84,10 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Require,
         Self::Exists,
+        Self::Taken,
         Self::Conflict,
         Self::Waiting,
         Self::Store,
@@ -137,6 +140,7 @@ impl Code {
         match self {
             Self::Require => ("require", 422, "A requirement of the transaction does not hold"),
             Self::Exists => ("exists", 409, "The object exists already"),
+            Self::Taken => ("taken", 409, "Another object has the same values"),
             Self::Conflict => ("conflict", 409, "Conflicts outlasted the deadline"),
             Self::Waiting => ("waiting", 409, "Waiting for other transactions took too long"),
             Self::Store => ("store", 503, "A store failed"),
@@ -279,6 +283,7 @@ impl Problem {
         let code = match error {
             Error::Require { .. } => Code::Require,
             Error::Exists(_) => Code::Exists,
+            Error::Taken(_) => Code::Taken,
             Error::Misuse(_) => Code::Misuse,
             Error::Forbidden { .. } => Code::Forbidden,
             Error::Unsupported(_) => Code::Unsupported,
@@ -311,6 +316,12 @@ impl Problem {
         };
         match error {
             Error::Require { code: Some(code), .. } => problem.member("require_code", &**code),
+            Error::Taken(taken) => {
+                let fields = taken.values.iter().map(|(field, _)| &**field);
+                problem
+                    .member("object", &*taken.object)
+                    .member("fields", fields.collect::<Vec<&str>>())
+            }
             Error::Incomplete { committed, missing, .. } => {
                 problem.member("committed", names(committed)).member("missing", names(missing))
             }

@@ -12,6 +12,7 @@
 //! - [`violation`]: rules of the database that a write would have broken, and other reasons to refuse it.
 //! - [`codec`], [`catalog`], [`overlay`]: code shared by adapters: values as text, the stored
 //!   declarations, and the flushed writes of a transaction.
+//! - [`unique`]: words about objects that break the promise of a `unique`.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
 //! - [`worker`]: the worker that runs whole phases beside a distant store.
 //! - [`listing`]: lists of objects, for people who look at a store.
@@ -34,6 +35,7 @@ pub mod record;
 pub mod store;
 #[cfg(feature = "test-world")]
 pub mod test_world;
+pub mod unique;
 pub mod united;
 pub mod violation;
 pub mod worker;

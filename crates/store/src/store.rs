@@ -350,6 +350,10 @@ impl StoreSchema {
     pub fn refuse_builtins(&self, what: &str) -> Result<(), String> {
         match self.operations.values().find_map(|operation| operation.builtin.as_ref()) {
             None => Ok(()),
+            Some(BuiltinQuery::Index(read)) if read.is_unique => Err(format!(
+                "object {} has a `unique`, {}, and {what} keeps no indexes: make the values the key of an object",
+                read.object, read.index
+            )),
             Some(BuiltinQuery::Index(read)) => Err(format!(
                 "object {} has the index {}, and {what} keeps no indexes: keep the refs in a `set` of another object",
                 read.object, read.index

@@ -53,7 +53,7 @@ pub(crate) async fn inspect(
 ) -> Result<BTreeMap<Name, Mapped>, (Name, String)> {
     let mut found = BTreeMap::new();
     for (object, mapping) in check_declared(schema, objects)? {
-        let mapped = check(client, &schema.schema, object, mapping).await;
+        let mapped = check(client, schema, object, mapping).await;
         found.insert(object.name.clone(), mapped.map_err(|why| (object.name.clone(), why))?);
     }
     check_folded(client, &found).await?;
@@ -129,16 +129,17 @@ fn check_fields(object: &ObjectType, mapping: &ObjectMapping) -> Result<(), Stri
 
 async fn check(
     client: &Client,
-    schema: &Schema,
+    program: &StoreSchema,
     object: &ObjectType,
     mapping: &ObjectMapping,
 ) -> Result<Mapped, String> {
-    let table = Table::of_objects(client, &mapping.table).await?;
+    let (schema, table) = (&program.schema, Table::of_objects(client, &mapping.table).await?);
     let key_types = key_types(schema, &object.key_type);
     let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
     let numbered = table.numbered(&mapping.key);
     let sequence = numbered::sequence(client, &table, &key_types, &mapping.key).await?;
     let mut key_indexes = table.unique_key(&mapping.key)?;
+    key_indexes.extend(table.uniques(client, program, object, mapping).await?);
     let mut used: Vec<String> = mapping.key.clone();
     let mut constraints = table.constraints.clone();
     let listed = table.listed(schema, object, mapping)?;
@@ -475,3 +476,4 @@ pub(crate) mod numbered;
 mod positions;
 #[cfg(test)]
 mod tests;
+mod unique;

@@ -139,7 +139,7 @@ pub(crate) struct Mapped {
     pub(crate) cascades: Vec<Cascade>,
     /// The foreign keys by which a write of a field reaches other rows.
     pub(crate) updates: Vec<(Name, Cascade)>,
-    /// Unique indexes of keys, elements and entries, by schema and name.
+    /// Unique indexes of keys, `unique`s, elements and entries, by schema and name.
     pub(crate) key_indexes: Vec<(String, String)>,
 }
 

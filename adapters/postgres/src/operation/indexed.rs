@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use mingle_model::{IndexQuestion, IndexRead, Name, Ref, Value};
 use mingle_store::Refusal;
+use mingle_store::unique::twice;
 
 use crate::codec::Codec;
 use crate::layout::{Layout, Place};
 use crate::mapping::MappedField;
 use crate::mapping::column::Column;
 use crate::session::Step;
-use crate::wire::{Param, Row, cell, int};
+use crate::wire::{Cells, Param, Row, cell, int};
 
 /// A query over an index.
 #[derive(Clone, Debug)]
@@ -246,16 +247,59 @@ impl Indexed {
         }
         let is_struct = !self.is_own
             && matches!(layout.kind(&self.read.object)?.key_type, mingle_model::Type::Struct(_));
-        let object = |row: &Row| {
-            let parts = self.keys.iter().enumerate();
-            let parts = parts.map(|(at, part)| part.read(layout, cell(row, at)));
-            let mut parts = parts.collect::<Result<Vec<Value>, String>>()?;
-            let key = match (is_struct, parts.len()) {
-                (false, 1) => parts.remove(0),
-                _ => Value::Struct(Arc::from(parts)),
-            };
-            Ok(Ref::new(self.read.object.clone(), key))
-        };
+        let object = |row: &Row| self.object(layout, row, is_struct);
         Ok(self.read.answer(rows.iter().map(object).collect::<Result<_, String>>()?))
+    }
+
+    /// Returns the object of a row, which begins with its key.
+    fn object(&self, layout: &Layout, row: &impl Cells, is_struct: bool) -> Result<Ref, String> {
+        let parts = self.keys.iter().enumerate();
+        let parts = parts.map(|(at, part)| part.read(layout, cell(row, at)));
+        let mut parts = parts.collect::<Result<Vec<Value>, String>>()?;
+        let key = match (is_struct, parts.len()) {
+            (false, 1) => parts.remove(0),
+            _ => Value::Struct(Arc::from(parts)),
+        };
+        Ok(Ref::new(self.read.object.clone(), key))
+    }
+
+    /// Returns a statement that finds two objects with the same values in all fields, in a table of Mingle's own.
+    pub fn twice_text(&self) -> String {
+        let compared =
+            |parts: &[Part]| -> Vec<String> { parts.iter().map(Part::compared).collect() };
+        let selected = self.keys.iter().chain(&self.fields).map(Part::selected);
+        let selected: Vec<String> = selected.collect();
+        let fields = compared(&self.fields);
+        let mut present = fields.iter().map(|field| format!("{field} IS NOT NULL"));
+        let present: Vec<String> =
+            std::iter::once("mingle_exists".to_owned()).chain(&mut present).collect();
+        let order = [&fields[..], &compared(&self.keys)].concat();
+        format!(
+            "SELECT {} FROM (SELECT *, count(*) OVER (PARTITION BY {}) AS mingle_alike FROM {} WHERE {}) AS f \
+             WHERE mingle_alike > 1 ORDER BY {} LIMIT 2",
+            selected.join(", "),
+            fields.join(", "),
+            self.table,
+            present.join(" AND "),
+            order.join(", ")
+        )
+    }
+
+    /// Returns the reason why two objects break a `unique`, from the rows of that statement.
+    ///
+    /// # Errors
+    ///
+    /// When a column holds no value of the program.
+    pub fn twice(
+        &self,
+        layout: &Layout,
+        rows: &[tokio_postgres::Row],
+    ) -> Result<Option<String>, String> {
+        let [one, other] = rows else { return Ok(None) };
+        let objects = (self.object(layout, one, false)?, self.object(layout, other, false)?);
+        let values = self.fields.iter().enumerate();
+        let values = values.map(|(at, part)| part.read(layout, cell(one, self.keys.len() + at)));
+        let values = values.collect::<Result<Vec<Value>, String>>()?;
+        Ok(Some(twice(&self.read, &values, (&objects.0, &objects.1))))
     }
 }

@@ -24,6 +24,7 @@ fn queries(index: &str, fields: &[(&str, Type)]) -> BTreeMap<Name, StoreOperatio
             fields: names.clone(),
             equal,
             counts,
+            is_unique: false,
         };
         let operation = StoreOperation {
             is_command: false,

@@ -1,4 +1,4 @@
-//! Indexes of objects, from the indexes of their tables.
+//! Indexes and `unique`s of objects, from the indexes of their tables.
 
 use mingle_store_postgres::TableDescription;
 
@@ -15,29 +15,35 @@ pub struct Index {
     pub fields: Vec<String>,
     /// Its name, if it is not the usual one.
     pub name: Option<String>,
+    /// True if the database keeps the values of its fields unique.
+    pub is_unique: bool,
 }
 
-/// Returns the indexes of an object whose registers are these. An index of the database that goes on with
-/// columns which no register holds serves for its first columns.
+/// Returns the indexes of an object whose registers are these, the `unique`s first. An index of the database that goes
+/// on with columns which no register holds serves for its first columns.
 pub fn indexes(table: &TableDescription, fields: &[Field]) -> Vec<Index> {
     let mut taken = Taken::default();
     for field in fields {
         taken.take(field.name.clone());
     }
-    let mut found: Vec<Index> = Vec::new();
-    for columns in &table.indexes {
+    let leading = |columns: &[String]| -> Vec<String> {
         let of_column = |column: &String| fields.iter().find(|field| field.column == *column);
         let fit =
             |column| of_column(column).filter(|field| is_fit(field) && is_exact(table, column));
-        let leading = columns.iter().map_while(fit);
-        let leading: Vec<String> =
-            leading.take(FIELDS_MAX).map(|field| field.name.clone()).collect();
-        if leading.is_empty() || found.iter().any(|index| index.fields == leading) {
+        let leading = columns.iter().map_while(fit).take(FIELDS_MAX);
+        leading.map(|field| field.name.clone()).collect()
+    };
+    let uniques = table.uniques.iter().map(|columns| (leading(columns), columns.len()));
+    let uniques = uniques.filter(|(fields, all)| fields.len() == *all).map(|(all, _)| (all, true));
+    let others = table.indexes.iter().map(|columns| (leading(columns), false));
+    let mut found: Vec<Index> = Vec::new();
+    for (fields, is_unique) in uniques.chain(others) {
+        if fields.is_empty() || found.iter().any(|index| index.fields == fields) {
             continue;
         }
-        let usual = format!("by_{}", leading.join("_"));
+        let usual = format!("by_{}", fields.join("_"));
         let name = taken.take(usual.clone());
-        found.push(Index { fields: leading, name: (name != usual).then_some(name) });
+        found.push(Index { fields, name: (name != usual).then_some(name), is_unique });
     }
     found
 }
@@ -61,7 +67,8 @@ impl Index {
     /// Returns its declaration.
     pub fn text(&self) -> String {
         let name = self.name.as_ref().map(|name| format!(" as {name}"));
-        format!("index by {}{};", self.fields.join(", "), name.unwrap_or_default())
+        let word = if self.is_unique { "unique" } else { "index by" };
+        format!("{word} {}{};", self.fields.join(", "), name.unwrap_or_default())
     }
 }
 
@@ -86,6 +93,7 @@ mod tests {
             key: vec!["id".into()],
             foreign_keys: Vec::new(),
             indexes: columns.iter().map(list).collect(),
+            uniques: Vec::new(),
             reaches: Vec::new(),
             obstacle: None,
             remarks: Vec::new(),
@@ -135,6 +143,17 @@ mod tests {
             };
             assert_eq!(indexes(&table, &fields).len(), count);
         }
+    }
+
+    #[test]
+    fn a_unique_index_over_registers_alone_is_a_unique() {
+        let fields = [field("a", "option<int>"), field("b", "string"), field("c", "float")];
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let all: [&[&str]; 4] = [&["c_b"], &["c_b", "c_a"], &["c_a", "id"], &["c_b", "c_c"]];
+        let uniques: Vec<Vec<String>> = all.iter().copied().map(list).collect();
+        let table = TableDescription { uniques, ..table(&all) };
+        let found: Vec<String> = indexes(&table, &fields).iter().map(Index::text).collect();
+        assert_eq!(found, ["unique b;", "unique b, a;", "index by a;"]);
     }
 
     #[test]

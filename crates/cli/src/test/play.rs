@@ -228,7 +228,7 @@ impl Stage {
                 let value = match ended {
                     Ok(report) if !attempt => report.result,
                     Ok(_) => Some(Value::Bool(true)),
-                    Err(Error::Require { .. } | Error::Exists(_)) if *attempt => {
+                    Err(Error::Require { .. } | Error::Exists(_) | Error::Taken(_)) if *attempt => {
                         Some(Value::Bool(false))
                     }
                     Err(error) => {
@@ -388,7 +388,7 @@ fn check_failure(
     match (ended, code) {
         (Ok(_), _) => Err(format!("`{name}` succeeded, and was expected to fail")),
         (Err(Error::Require { code: Some(found), .. }), Some(code)) if *found == *code => Ok(()),
-        (Err(Error::Require { .. } | Error::Exists(_)), None) => Ok(()),
+        (Err(Error::Require { .. } | Error::Exists(_) | Error::Taken(_)), None) => Ok(()),
         (Err(error), Some(code)) => Err(format!(
             "`{name}` was expected to fail with the code `{code}`, and failed otherwise: {}",
             words(&error)

@@ -201,6 +201,10 @@ class ExistsError(MingleError):
     """A `new` with a key met an object that exists. Nothing was written."""
 
 
+class TakenError(MingleError):
+    """A write of a `unique` met another object with the same values. Nothing was written."""
+
+
 class ConstraintError(MingleError):
     """A rule of the database, such as a constraint, does not allow it. Nothing was written."""
 
@@ -260,6 +264,7 @@ _PAUSE_MAX = 5.0
 _ERRORS: dict[str, type[MingleError]] = {
     "require": RequireError,
     "exists": ExistsError,
+    "taken": TakenError,
     "conflict": ConflictError,
     "waiting": ConflictError,
     "in-progress": ConflictError,

@@ -216,6 +216,11 @@ export class ExistsError extends MingleError {
   override readonly name = "ExistsError";
 }
 
+/** A write of a `unique` met another object with the same values. Nothing was written. */
+export class TakenError extends MingleError {
+  override readonly name = "TakenError";
+}
+
 /** A rule of the database, such as a constraint, does not allow it. Nothing was written. */
 export class ConstraintError extends MingleError {
   override readonly name = "ConstraintError";
@@ -303,6 +308,7 @@ const $TIMER_MS_MAX = 2_147_483_647;
 const $errors: Readonly<Record<string, typeof MingleError>> = {
   require: RequireError,
   exists: ExistsError,
+  taken: TakenError,
   conflict: ConflictError,
   waiting: ConflictError,
   "in-progress": ConflictError,

@@ -9,11 +9,12 @@ use mingle_model::{BuiltinQuery, FieldType, IndexRead, ObjectType, Type, Value};
 
 use super::types::unfit_key;
 use super::{Body, Checker, DEFAULT, Named};
+use crate::diagnostic::flow::Place;
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0204::{self, Unfit};
-use crate::diagnostic::{m0101, m0102};
-use crate::hir::{Expr, ExprKind, Index, ObjectId, Operation};
+use crate::diagnostic::{m0101, m0102, m0608};
+use crate::hir::{Expr, ExprKind, Index, ObjectId, Operation, StoreId};
 use crate::ops::Op;
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
@@ -108,6 +109,7 @@ impl Checker<'_> {
                 continue;
             };
             let store = self.program.objects[at].store;
+            self.keeps_unique(written, &fields, store);
             let types: Vec<Type> = fields.iter().map(|(_, found)| found.clone()).collect();
             let operations = &mut self.program.stores[store.index()].operations;
             let first = operations.len() as u32;
@@ -120,6 +122,7 @@ impl Checker<'_> {
                     fields: fields.iter().map(|(field, _)| field.clone()).collect(),
                     equal,
                     counts,
+                    is_unique: written.is_unique,
                 };
                 let verb = if counts { "count" } else { "first" };
                 let leading: Vec<&str> =
@@ -139,8 +142,35 @@ impl Checker<'_> {
                 fields,
                 first,
                 span,
+                whole: written.span,
                 is_named: written.name.is_some(),
+                is_unique: written.is_unique,
             });
+        }
+    }
+
+    /// Reports a `unique` at a store whose transactions are not serializable.
+    fn keeps_unique(
+        &mut self,
+        written: &ast::Index,
+        fields: &[(mingle_model::Name, Type)],
+        store: StoreId,
+    ) {
+        let levels = &self.program.levels;
+        let level = self.program.level_of(store);
+        let is_kept =
+            levels.find("snapshot").is_some_and(|snapshot| levels.is_at_least(level, snapshot));
+        if written.is_unique && !is_kept {
+            let fields: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
+            let store = &self.program.stores[store.index()];
+            let (name, level) = (store.name.to_string(), levels.name(level).to_string());
+            let word = Span::token(written.span.start);
+            self.diagnostics.push(m0608::render(
+                &fields,
+                &Place { name, level },
+                written.span,
+                word,
+            ));
         }
     }
 

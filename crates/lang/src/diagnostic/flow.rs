@@ -32,8 +32,8 @@ pub(crate) struct Fact {
     pub(crate) is_incomparable: bool,
     /// True if the effect at that store is a read.
     pub(crate) is_read: bool,
-    /// True if the effect is the check of a keyed `new`.
-    pub(crate) is_new: bool,
+    /// The statement that may fail, in words.
+    pub(crate) failing: String,
     /// The path.
     pub(crate) labels: Vec<Label>,
     /// The effect.
@@ -92,6 +92,10 @@ pub(crate) fn reads(target: &Place) -> String {
 
 pub(crate) fn writes(target: &Place) -> String {
     format!("{target} is written here")
+}
+
+pub(crate) fn unique_declared() -> String {
+    "no two objects may have the same values here".into()
 }
 
 pub(crate) fn may_fail(target: &Place) -> String {

@@ -4,7 +4,6 @@ use super::flow::{Fact, diagnostic};
 use super::{Code, Diagnostic};
 
 pub(crate) fn render(fact: Fact) -> Diagnostic {
-    let what = if fact.is_new { "this `new`" } else { "this `require`" };
-    let title = format!("{what} depends on {}, but the transaction writes {}", fact.source, fact.reached());
+    let title = format!("{} depends on {}, but the transaction writes {}", fact.failing, fact.source, fact.reached());
     diagnostic(Code::M0304, title, fact)
 }

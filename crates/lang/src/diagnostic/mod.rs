@@ -86,6 +86,7 @@ codes! {
     m0605 M0605 Error "a write that could leave the bounds of a counter",
     m0606 M0606 Error "a policy, or a `take` that runs ahead, in an `isolated` transaction",
     m0607 M0607 Error "a `take` or `give` where it cannot stand",
+    m0608 M0608 Error "a `unique` at a store that cannot keep it",
     m0701 M0701 Error "a file that cannot be imported",
     w0403 W0403 Warning "endorsement without effect",
     w0501 W0501 Warning "unused variable, parameter, object or store",

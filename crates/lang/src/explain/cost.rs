@@ -10,7 +10,8 @@ use crate::split::tree::Node;
 use crate::syntax::token::TextPlaces;
 
 /// The round trips of a phase: a fixed number, and more per round of some loops. Of several
-/// branches the most expensive counts. Two reads with the same answer may make fewer round trips.
+/// branches the most expensive counts. Two reads with the same answer may make fewer round trips, and a write that
+/// takes the values of a `unique` which the transaction itself has freed makes two more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrips {
     /// The round trips outside of loops, including the commit of a writing phase.

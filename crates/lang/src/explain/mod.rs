@@ -10,7 +10,7 @@ use mingle_model::Name;
 use serde_json::{Value as Json, json};
 
 use crate::code::{Phase, Plan, Program};
-use crate::flat::{Kind, Slot, Stmt, StmtId};
+use crate::flat::{Check, Kind, ReadKind, Slot, Stmt, StmtId};
 use crate::ops::Op;
 use crate::split::Mode;
 use crate::split::tree::Node;
@@ -115,6 +115,7 @@ fn explain_at(places: &TextPlaces<'_>, program: &Program, plan: &Plan) -> Explai
                     merged: &merged,
                     choices: &choices,
                     store_names: &store_names,
+                    objects: &program.checked.objects,
                 }
                 .explain(program)
             })
@@ -172,6 +173,8 @@ struct Explainer<'a> {
     choices: &'a HashMap<StmtId, bool>,
     /// The names of the program's stores.
     store_names: &'a [Name],
+    /// The program's objects.
+    objects: &'a [crate::hir::Object],
 }
 
 impl Explainer<'_> {
@@ -208,6 +211,22 @@ impl Explainer<'_> {
         words.join(" ")
     }
 
+    /// Returns the text of a read; that of a `unique` does not stand in the program.
+    fn read_text(&self, stmt: &Stmt) -> String {
+        let Kind::Read(access) = &stmt.kind else { return self.text(stmt.span) };
+        match &access.kind {
+            ReadKind::Free { kind, index, .. } => {
+                let object = &self.objects[kind.index()];
+                format!("{}.{}", object.declared.name, object.indexes[*index as usize].name)
+            }
+            ReadKind::Indexed(kind, field) => {
+                let declared = &self.objects[kind.index()].declared;
+                format!("{}.{}", declared.name, declared.fields[usize::from(*field)].name)
+            }
+            _ => self.text(stmt.span),
+        }
+    }
+
     /// Returns the description of a slot's value.
     fn slot(&self, stmt: StmtId, slot: Slot) -> String {
         match &self.plan.flat.slots[slot.index()].name {
@@ -241,7 +260,7 @@ impl Explainer<'_> {
                 Node::Run(id) => {
                     let stmt = self.plan.flat.get(*id);
                     match &stmt.kind {
-                        Kind::Read(_) => add(&mut explained.reads, self.text(stmt.span)),
+                        Kind::Read(_) => add(&mut explained.reads, self.read_text(stmt)),
                         Kind::Write(_) => {
                             let text = self.text(stmt.span);
                             add(&mut explained.writes, text.trim_end_matches(';').to_owned());
@@ -328,8 +347,13 @@ impl Explainer<'_> {
             Kind::Agree { value_span, .. } => {
                 format!("start over if changed: {}", self.text(*value_span))
             }
-            Kind::Require { must_be_new: Some(_), .. } => {
+            Kind::Require { check: Some(Check::New(_)), .. } => {
                 format!("refuse if it exists: {}", self.text(stmt.span))
+            }
+            Kind::Require { check: Some(Check::Unique { kind, index, .. }), .. } => {
+                let object = &self.objects[kind.index()];
+                let fields = object.indexes[*index as usize].field_names();
+                format!("refuse if another {} has the same {fields}", object.declared.name)
             }
             _ => return None,
         })
@@ -359,7 +383,7 @@ impl Explainer<'_> {
         let mut names: Vec<String> = Vec::new();
         for id in reads {
             // One read may stand at several places of the text.
-            add(&mut names, self.text(self.plan.flat.get(*id).span));
+            add(&mut names, self.read_text(self.plan.flat.get(*id)));
         }
         names.join(", ")
     }

@@ -3,6 +3,7 @@
 use mingle_model::{LevelId, Type, Value};
 
 use super::lower::{INLINED_MAX, Lowering};
+use super::unique::Written;
 use super::{Access, Endorsement, Kind, Operand, ReadKind, Slot, WriteKind};
 use crate::hir::{self, Expr, ExprKind, NewKey, ObjectId, VarId};
 use crate::ops::Op;
@@ -226,38 +227,22 @@ impl<'a> Lowering<'a> {
         let values: Vec<(Operand, Span)> =
             inits.iter().map(|(_, value)| (self.expr(value), value.span)).collect();
         let store = self.program.store_of(kind);
+        let object_at = (object.clone(), key_span);
         if !is_put && key.given().is_some() {
-            let exists = self.slot(None, Type::Bool);
-            let read = ReadKind::ExistsForNew(kind);
-            let exists = self.read(
-                read,
-                store,
-                Some((object.clone(), key_span)),
-                Vec::new(),
-                vec![exists],
-                span,
-            );
-            let condition = self.local(Op::Not, vec![exists], Type::Bool, span);
-            let must_be_new = Some(object.clone());
-            let message = Operand::Const(Value::from("it exists already"));
-            self.push(
-                Kind::Require {
-                    condition,
-                    condition_span: span,
-                    message,
-                    message_span: span,
-                    code: None,
-                    must_be_new,
-                },
-                span,
-            );
+            self.must_be_new(kind, &object_at, span);
         }
+        let written: Vec<Written> = inits
+            .iter()
+            .zip(&values)
+            .map(|((field, _), (value, span))| (*field, value.clone(), *span))
+            .collect();
+        self.uniques(kind, &object_at, &written, !is_put, span);
         let fields = inits.iter().map(|(field, _)| *field).collect();
         let kind = WriteKind::Create(kind, fields);
         let access = Access {
             store,
             kind,
-            object: Some((object.clone(), key_span)),
+            object: Some(object_at),
             args: values,
             dsts: Vec::new(),
             answering: None,

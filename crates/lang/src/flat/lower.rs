@@ -208,14 +208,8 @@ impl<'a> Lowering<'a> {
     fn require(&mut self, condition: &'a Expr, message: &'a Expr, code: Option<Name>, span: Span) {
         let (condition_span, message_span) = (condition.span, message.span);
         let (condition, message) = (self.expr(condition), self.expr(message));
-        let kind = Kind::Require {
-            condition,
-            condition_span,
-            message,
-            message_span,
-            code,
-            must_be_new: None,
-        };
+        let kind =
+            Kind::Require { condition, condition_span, message, message_span, code, check: None };
         self.push(kind, span);
     }
 
@@ -410,6 +404,8 @@ impl<'a> Lowering<'a> {
                         )
                     }
                 };
+                let written = [(place.field, value_operand.clone(), value.span)];
+                self.uniques(place.kind, &object, &written, false, span);
                 let args = vec![(value_operand, value.span)];
                 (WriteKind::Assign(place.kind, place.field), store, object, args)
             }

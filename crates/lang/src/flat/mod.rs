@@ -11,6 +11,7 @@ mod lazy;
 mod live;
 mod lower;
 mod separate;
+mod unique;
 
 use std::collections::HashSet;
 
@@ -202,8 +203,8 @@ pub enum Kind {
         message_span: Span,
         /// The code.
         code: Option<Name>,
-        /// The object that must not exist, where this is the check of a `new`.
-        must_be_new: Option<Operand>,
+        /// The promise that it keeps, where the program has no `require` here.
+        check: Option<Check>,
     },
     /// Branches.
     If {
@@ -270,6 +271,31 @@ pub enum Kind {
     },
 }
 
+/// A promise that a statement keeps by failing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Check {
+    /// Of a `new`: this object does not exist yet.
+    New(Operand),
+    /// Of a `unique`: no other object has these values.
+    Unique {
+        /// The kind of object.
+        kind: ObjectId,
+        /// Index into the indexes of that kind.
+        index: u32,
+        /// The values of its fields that the object will have.
+        values: Vec<Operand>,
+    },
+}
+
+impl Check {
+    fn operands(&self) -> &[Operand] {
+        match self {
+            Self::New(object) => std::slice::from_ref(object),
+            Self::Unique { values, .. } => values,
+        }
+    }
+}
+
 /// A take from a bounded counter that runs ahead.
 #[derive(Clone, Debug)]
 pub struct Held {
@@ -320,8 +346,19 @@ pub enum ReadKind {
     Exists(ObjectId),
     /// The same, as the check of a `new`.
     ExistsForNew(ObjectId),
+    /// True if no other object has the values of a `unique` that the arguments are; also if one of them is `none`.
+    Free {
+        /// The kind of object.
+        kind: ObjectId,
+        /// Index into the indexes of that kind.
+        index: u32,
+        /// The fields of the `unique`.
+        fields: Vec<u16>,
+    },
     /// A register.
     Register(ObjectId, u16),
+    /// A register as an index has it: an option, `none` if it was never written.
+    Indexed(ObjectId, u16),
     /// A collection.
     Collection(ObjectId, u16, CollectionRead),
     /// The contents of a collection, for a `for`.
@@ -353,9 +390,10 @@ impl ReadKind {
         match self {
             Self::Exists(kind) | Self::ExistsForNew(kind) => Some((*kind, None)),
             Self::Register(kind, field)
+            | Self::Indexed(kind, field)
             | Self::Collection(kind, field, _)
             | Self::Contents(kind, field) => Some((*kind, Some(*field))),
-            Self::Query(_) | Self::Draw(..) => None,
+            Self::Free { .. } | Self::Query(_) | Self::Draw(..) => None,
         }
     }
 }
@@ -367,6 +405,14 @@ impl WriteKind {
     pub fn may_change(&self, read: &ReadKind) -> bool {
         if matches!(read, ReadKind::Draw(..)) {
             return false;
+        }
+        if let ReadKind::Free { kind, fields, .. } = read {
+            return match self {
+                Self::Assign(written, register) => written == kind && fields.contains(register),
+                Self::Delete(written) | Self::Create(written, _) => written == kind,
+                Self::Collection(..) => false,
+                Self::Command(_) => true,
+            };
         }
         let Some((kind, field)) = read.place() else { return true };
         match self {
@@ -389,8 +435,9 @@ impl Stmt {
             Kind::Read(access) => access.operands(),
             Kind::Hold(held) => vec![&held.object.0, &held.amount.0],
             Kind::Write(access) => access.operands(),
-            Kind::Require { condition, message, must_be_new, .. } => {
-                [condition, message].into_iter().chain(must_be_new).collect()
+            Kind::Require { condition, message, check, .. } => {
+                let checked = check.iter().flat_map(Check::operands);
+                [condition, message].into_iter().chain(checked).collect()
             }
             Kind::If { condition, .. } | Kind::While { condition, .. } => vec![condition],
             Kind::For { count, columns, .. } => {

@@ -6,7 +6,7 @@ use super::graph::{Edge, EdgeKind};
 use super::rules::Use;
 use super::{Analysis, Source, Sources, bits};
 use crate::diagnostic::{Code, Diagnostic, Label, flow as words};
-use crate::flat::{Access, Kind, Operand, ReadKind, Slot, StmtId};
+use crate::flat::{Access, Check, Kind, Operand, ReadKind, Slot, StmtId};
 use crate::hir::StoreId;
 use crate::syntax::Span;
 
@@ -36,6 +36,7 @@ impl Analysis<'_> {
     /// The diagnostic of a use that breaks a rule, with the path from each weaker source.
     pub(super) fn flow_error(&self, used: &Use, weaker: Sources) -> Diagnostic {
         let mut labels: Vec<Label> = Vec::new();
+        labels.extend(self.unique_label(used));
         for bit in bits(weaker) {
             for label in self.path_labels(used, 1 << bit) {
                 if !labels.contains(&label) {
@@ -53,11 +54,7 @@ impl Analysis<'_> {
             target,
             is_incomparable: !self.levels().is_at_least(reached, level),
             is_read: matches!(self.flat.get(used.stmt).kind, Kind::Read(_)),
-            is_new: matches!(
-                &self.flat.get(used.stmt).kind,
-                Kind::Require { must_be_new: Some(_), .. }
-                    | Kind::Read(Access { kind: ReadKind::Draw(..), .. })
-            ),
+            failing: self.failing(used.stmt),
             labels,
             span,
         };
@@ -71,6 +68,31 @@ impl Analysis<'_> {
         };
         diagnostic.help = self.advice(used, weaker);
         diagnostic
+    }
+
+    /// Describes a statement that may fail.
+    fn failing(&self, stmt: StmtId) -> String {
+        match &self.flat.get(stmt).kind {
+            Kind::Require { check: Some(Check::New(_)), .. }
+            | Kind::Read(Access { kind: ReadKind::Draw(..), .. }) => "this `new`".into(),
+            Kind::Require { check: Some(Check::Unique { kind, index, .. }), .. } => {
+                let object = &self.program.objects[kind.index()];
+                let fields = object.indexes[*index as usize].field_names();
+                format!("this write of `unique {fields}` of `{}`", object.declared.name)
+            }
+            _ => "this `require`".into(),
+        }
+    }
+
+    /// Returns the label of the declaration of a `unique`, if a write of one may fail.
+    fn unique_label(&self, used: &Use) -> Option<Label> {
+        let Kind::Require { check: Some(Check::Unique { kind, index, .. }), .. } =
+            &self.flat.get(used.stmt).kind
+        else {
+            return None;
+        };
+        let declared = &self.program.objects[kind.index()].indexes[*index as usize];
+        Some(Label { span: declared.whole, message: words::unique_declared() })
     }
 
     pub(super) fn store_words(&self, store: StoreId) -> words::Place {

@@ -178,6 +178,8 @@ struct Checking<'a, 'd> {
 impl Checking<'_, '_> {
     fn statement(&mut self, id: StmtId, stmt: &Stmt) {
         match &stmt.kind {
+            // The write after it has the same object, values and context.
+            Kind::Read(Access { kind: ReadKind::Free { .. } | ReadKind::Indexed(..), .. }) => {}
             Kind::Read(access) => {
                 let argument_code = Code::M0301;
                 let object_code = if matches!(access.kind, ReadKind::ExistsForNew(_)) {
@@ -253,7 +255,7 @@ impl Checking<'_, '_> {
     /// W0503: checking that an object does not exist cannot stop other transactions from creating
     /// it.
     fn warn_of_uniqueness(&mut self, stmt: &Stmt) {
-        let Kind::Require { condition, must_be_new, .. } = &stmt.kind else { return };
+        let Kind::Require { condition, check, .. } = &stmt.kind else { return };
         let Some(store) = condition.slot().and_then(|slot| self.analysis.negated_exists(slot))
         else {
             return;
@@ -263,7 +265,7 @@ impl Checking<'_, '_> {
             levels.find("snapshot").is_some_and(|snapshot| levels.is_at_least(level, snapshot));
         if !promises {
             let place = self.analysis.store_words(store);
-            self.diagnostics.push(w0503::render(stmt.span, &place, must_be_new.is_some()));
+            self.diagnostics.push(w0503::render(stmt.span, &place, check.is_some()));
         }
     }
 

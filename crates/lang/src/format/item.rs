@@ -160,7 +160,8 @@ impl Formatter<'_> {
 
     fn index(&mut self, index: &Index, docs: &mut Vec<Doc>) {
         docs.extend(self.line(index.span.start, LineStart::AsWritten));
-        docs.extend([Doc::text("index by"), Doc::Space]);
+        let word = if index.is_unique { "unique" } else { "index by" };
+        docs.extend([Doc::text(word), Doc::Space]);
         for (at, field) in index.fields.iter().enumerate() {
             if at > 0 {
                 docs.extend([Doc::text(","), Doc::Space]);

@@ -34,6 +34,9 @@ pub(super) const KEYED: [(&str, &str, &str); 9] = [
     ("Voice", "tone", "Tone"),
 ];
 
+/// The stores that have a kind of object with `unique`s.
+pub const UNIQUE: [usize; 2] = [0, 1];
+
 /// Returns the index of a field of every kind of object.
 ///
 /// # Panics
@@ -103,6 +106,7 @@ pub(super) fn declarations(has_levels: bool) -> String {
         )
         .expect("writing to a string cannot fail");
     }
+    text.push_str(&badges());
     text.push_str("fn twice(x: int) -> int { x + x }\n");
     text.push_str("fn pick(b: bool, x: int, y: int) -> int { let z = if b { x } else { y }; z }\n");
     for (index, (store, _)) in STORES.iter().enumerate() {
@@ -112,4 +116,16 @@ pub(super) fn declarations(has_levels: bool) -> String {
             .expect("writing to a string cannot fail");
     }
     text
+}
+
+/// Returns the declarations of the objects with `unique`s.
+fn badges() -> String {
+    let declared = UNIQUE.iter().map(|index| {
+        let store = STORES[*index].0;
+        format!(
+            "object Badge{index} in {store} {{ key name: string; color: int = 1; shape: option<int>; of: ref O{index}; \
+             unique color; unique of, shape as look; }}\n"
+        )
+    });
+    declared.collect()
 }

@@ -12,13 +12,14 @@ mod control;
 mod declared;
 mod expressions;
 mod traps;
+mod unique;
 mod values;
 mod writes;
 
 use std::collections::BTreeSet;
 
 use declared::declarations;
-pub use declared::{KEYS, STORES, field, operations};
+pub use declared::{KEYS, STORES, UNIQUE, field, operations};
 pub use mingle_model::random::Random;
 
 /// The types that generated expressions have.
@@ -80,6 +81,7 @@ pub fn program(seed: u64) -> String {
         gives_result,
         has_late: seed.is_multiple_of(2),
         takes: seed % 4 == 1 && !endorses,
+        claims: seed % 4 == 2,
         endorses,
         draws: seed % 8 == 6,
         is_endorsed: false,
@@ -109,6 +111,8 @@ struct Generator {
     has_late: bool,
     /// True if it takes from bounded counters.
     takes: bool,
+    /// True if it writes fields of `unique`s.
+    claims: bool,
     /// True if there are endorsements.
     endorses: bool,
     /// True if one `new` may leave its key to the store: the numbers of several could be drawn in another order than

@@ -19,6 +19,9 @@ impl Generator {
         if self.takes && self.left % 3 == 1 {
             return self.take(store);
         }
+        if self.claims && self.left.is_multiple_of(3) && self.claim(store) {
+            return;
+        }
         let rank = self.rank(store);
         let object = self.reference(store, rank, 2);
         let next = (store + 1) % STORES.len();

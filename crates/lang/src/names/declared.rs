@@ -156,7 +156,8 @@ impl Found {
         for index in &object.indexes {
             let fields: Vec<&str> = index.fields.iter().map(|field| &*field.name).collect();
             if let Some(name) = &index.name {
-                let shown = format!("index by {} as {}", fields.join(", "), name.name);
+                let word = if index.is_unique { "unique" } else { "index by" };
+                let shown = format!("{word} {} as {}", fields.join(", "), name.name);
                 self.add(Kind::Operation, name, shown, &index.docs);
             }
         }

@@ -7,8 +7,9 @@ mod answers;
 mod bounded;
 mod outside;
 mod state;
+mod unique;
 
-use mingle_model::{BuiltinQuery, Name, Ref, Time, Value};
+use mingle_model::{BuiltinQuery, Name, Ref, Taken, Time, Value};
 
 use crate::hir::{
     CollectionRead, Expr, ExprKind, FunctionId, Iterated, NewKey, ObjectId, Place, Program, Stmt,
@@ -28,6 +29,8 @@ pub enum Abort {
     Require(Option<Name>, String),
     /// A keyed `new` found that its object exists.
     Exists(Ref),
+    /// Another object has the values of a `unique`.
+    Taken(Taken),
     /// A value grew too large, or there were too many steps.
     Limit,
     /// The program calls an operation of a store, and the caller supplied no operations.
@@ -263,7 +266,10 @@ impl Run<'_> {
                 if self.is_early() {
                     return Ok(());
                 }
-                self.state.assign(&object, place.field, value);
+                let written = [(place.field, value)];
+                self.uniques(place.kind, &object, &written)?;
+                let [(field, value)] = written;
+                self.state.assign(&object, field, value);
             }
             WriteOp::Collection(place, op, args) => {
                 let object = self.object(&place.object)?;
@@ -372,6 +378,7 @@ impl Run<'_> {
         if !is_put && key.given().is_some() && self.state.exists(&object) {
             return Err(Abort::Exists(object));
         }
+        self.uniques(kind, &object, &values)?;
         self.state.create(&object);
         for (field, value) in values {
             self.state.assign(&object, field, value);

@@ -140,11 +140,13 @@ pub struct Object {
     pub indexes: Vec<Index>,
 }
 
-/// An index of an object: `index by field, field as name;`
+/// An index of an object: `index by field, field as name;` or `unique field, field as name;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     /// Doc comment.
     pub docs: String,
+    /// True if it is a `unique`.
+    pub is_unique: bool,
     /// The fields that it is ordered by.
     pub fields: Vec<Ident>,
     /// Its name, if that is written.

@@ -158,7 +158,7 @@ const OTHERS: [(&str, &str); 72] = [
 ];
 
 /// Constructs that only the text shows: their description, and parts of a line.
-const WRITTEN: [(&str, &[&str]); 24] = [
+const WRITTEN: [(&str, &[&str]); 30] = [
     ("a value of an enum", &["Tone.low"]),
     ("a label of an enum", &["mid = \"mid-range\""]),
     ("a command's result", &["x: int) -> int; }"]),
@@ -181,6 +181,12 @@ const WRITTEN: [(&str, &[&str]); 24] = [
     ("an index after an object", &[".texts(", ".after("]),
     ("a page from the end", &[".reversed().first("]),
     ("`for` over an index", &["for ", ".by_n(", ".first("]),
+    ("an assignment to a field of a `unique`", &["Badge0[", ".color = "]),
+    ("an assignment with an operator to one", &["Badge1[", ".color += "]),
+    ("an assignment to a field of a `unique` of several", &["Badge0[", ".of = "]),
+    ("a field of a `unique` that becomes `none`", &["Badge0[", ".shape = none"]),
+    ("`put` of a field of a `unique`", &["put Badge1 {", "color:"]),
+    ("`new` with a `unique`", &["new Badge0 {", "color:"]),
     ("a comment", &["// "]),
     ("a doc comment", &["/// "]),
 ];

@@ -26,7 +26,7 @@ const EVERYTHING: &str = r#"
 import "a.mingle"; import"b.mingle";
 level near between causal and eventual; //// no doc comment
 store ställe: near { query all(n: int) -> list<ref Ort>; command drop(); }
-object Ort in ställe { key let_: string; m: map<int, bytes>; f: float = 1_0.5e-3; ü: int; }
+object Ort in ställe { key let_: string; m: map<int, bytes>; f: float = 1_0.5e-3; ü: int; index by ü; unique ü, let_ as beide; unique: int; }
 /// "no string", 12
 isolated transaction t(o: ref Ort, some_: int) -> option<int> {
     let s = "// no comment \" \\ \u{1F600}"; // "no string

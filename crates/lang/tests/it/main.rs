@@ -13,3 +13,4 @@ mod meaning;
 mod programs;
 mod readme;
 mod tokens;
+mod uniques;

@@ -32,3 +32,4 @@ mod silent;
 mod support;
 mod takes;
 mod typed;
+mod uniques;

@@ -153,3 +153,21 @@ fn the_examples_take_what_explain_says() {
     check(text, prepare, "check_inbox", &[("user", "ana")], 1);
     check(text, prepare, "create_user", &[("name", "eve")], 1);
 }
+
+const ITEMS: &str = "store shop: linearizable;
+    object Item in shop { key name: string; color: string; shelf: int; place: option<int>; unique color; unique shelf, place; }
+    transaction make(name: string, color: string) { let _ = new Item { name: name, color: color }; }
+    transaction shelve(item: ref Item, shelf: int) { item.shelf = shelf; }
+    transaction move(item: ref Item, place: int) { item.place = some(place); }
+    transaction all(items: list<ref Item>) { for item in items { item.color = \"new \" + item.name; } }
+    transaction both(one: ref Item, other: ref Item) { one.color = \"1\"; other.color = \"2\"; }";
+
+#[test]
+fn a_check_of_a_unique_is_read_with_everything_else() {
+    check(ITEMS, &[], "make", &[("name", "a"), ("color", "red")], 0);
+    let prepare: &[(&str, &[(&str, &str)])] = &[("make", &[("name", "a"), ("color", "red")])];
+    let shelved: &[(&str, &[(&str, &str)])] = &[("shelve", &[("item", "a"), ("shelf", "1")])];
+    check(ITEMS, shelved, "move", &[("item", "a"), ("place", "3")], 0);
+    check(ITEMS, prepare, "all", &[("items", "[\"a\", \"b\", \"c\"]")], 3);
+    check(ITEMS, prepare, "both", &[("one", "a"), ("other", "b")], 0);
+}

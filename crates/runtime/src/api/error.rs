@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use mingle_model::{Name, Principal, Ref, TransactionId};
+use mingle_model::{Name, Principal, Ref, Taken, TransactionId};
 use mingle_store::StoreError;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub enum Error {
     },
     /// A keyed `new` met an object that exists; nothing was written.
     Exists(Ref),
+    /// A write of a `unique` met another object with the same values; nothing was written.
+    Taken(Taken),
     /// The call itself is wrong: no such transaction, arguments that do not fit.
     Misuse(String),
     /// The program uses a feature that this version does not run.
@@ -136,6 +138,7 @@ impl Error {
             Self::Require { code: Some(code), .. } => code,
             Self::Require { .. } => "require",
             Self::Exists(_) => "exists",
+            Self::Taken(_) => "taken",
             Self::Misuse(_) => "misuse",
             Self::Unsupported(_) => "unsupported",
             Self::Limit(_) => "limit",
@@ -163,6 +166,7 @@ impl fmt::Display for Error {
         match self {
             Self::Require { message, .. } => f.write_str(message),
             Self::Exists(object) => write!(f, "{object} exists already"),
+            Self::Taken(taken) => write!(f, "{taken}"),
             Self::Misuse(message) | Self::Unsupported(message) | Self::Limit(message) => {
                 f.write_str(message)
             }
@@ -183,11 +187,9 @@ impl fmt::Display for Error {
                 f,
                 "transaction {id} cannot be finished: {reason}; `mingle recover` tries it again"
             ),
-            Self::ResultGone { id: Some(id) } => {
-                write!(f, "transaction {id} took effect, but its result is not kept any more")
-            }
-            Self::ResultGone { id: None } => {
-                f.write_str("the call took effect, but its result is not kept any more")
+            Self::ResultGone { id } => {
+                let call = id.map_or("the call".to_owned(), |id| format!("transaction {id}"));
+                write!(f, "{call} took effect, but its result is not kept any more")
             }
             Self::KeyReused => f.write_str("the key was used for another call"),
             Self::Forbidden { principal, transaction } => {

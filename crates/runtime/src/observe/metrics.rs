@@ -104,6 +104,7 @@ pub fn outcome(error: &Error) -> &'static str {
     match error {
         Error::Require { .. } => "require",
         Error::Exists(_) => "exists",
+        Error::Taken(_) => "taken",
         Error::Misuse(_) => "misuse",
         Error::Unsupported(_) => "unsupported",
         Error::Limit(_) => "limit",

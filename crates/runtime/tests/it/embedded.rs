@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mingle_lang::flow::Rules;
 use mingle_lang::generate::{Random, operations};
-use mingle_lang::plain::{self, FieldState, Outside, State};
+use mingle_lang::plain::{self, Abort, FieldState, Outside, State};
 use mingle_lang::split::Mutation;
 use mingle_lang::{Program, hir};
 use mingle_model::{FieldType, Level, Ref, Time};
@@ -80,6 +80,7 @@ pub fn differ_embedded(seed: u64) -> Verdict {
     Verdict::Agreed {
         took_effect: plain.is_ok(),
         phases: program.plan("t").map_or(0, |plan| plan.phases.len()),
+        is_taken: matches!(plain, Err(Abort::Taken(_))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mingle_lang::flow::Rules;
-use mingle_lang::generate::{self, KEYS, Random, STORES, field};
+use mingle_lang::generate::{self, KEYS, Random, STORES, UNIQUE, field};
 use mingle_lang::hir::{CollectionWrite, StoreId};
 use mingle_lang::plain::{self, Abort, FieldState, Outside, State};
 use mingle_lang::split::Mutation;
@@ -20,8 +20,9 @@ use crate::model_store::ModelStore;
 pub enum Verdict {
     /// The compiler rejected it.
     Rejected,
-    /// Both ways agree; `took_effect` tells if the transaction took effect.
-    Agreed { took_effect: bool, phases: usize },
+    /// Both ways agree; `took_effect` tells if the transaction took effect, and `is_taken` if it met a value of a
+    /// `unique` that another object has.
+    Agreed { took_effect: bool, phases: usize, is_taken: bool },
     /// They differ.
     Differed(String),
 }
@@ -95,6 +96,12 @@ pub fn random_state(program: &Program, random: &mut Random) -> State {
             let stock = Ref::new(format!("Stock{index}"), Value::from(key));
             state.add(&stock, 0, (index + place) as i128);
             state.add(&stock, 1, place as i128 - 1);
+            // The promise of the `unique`s holds at the start.
+            if UNIQUE.contains(&index) && place < 2 {
+                let badge = Ref::new(format!("Badge{index}"), Value::from(key));
+                state.assign(&badge, 0, Value::Int(place as i64 + 1));
+                state.assign(&badge, 1, Value::some(Value::Int(place as i64 + 1)));
+            }
         }
         for key in KEYS {
             if random.one_in(3) {
@@ -307,6 +314,13 @@ pub fn unique_seed(seed: u64) -> u128 {
     u128::from(random.bits()) << 64 | u128::from(random.bits())
 }
 
+/// True if a program has at most one statement that writes a `unique`.
+fn is_one_claim(program: &Program) -> bool {
+    let claims =
+        program.text.lines().filter(|line| line.contains("Badge") && !line.contains("object "));
+    claims.count() == 1
+}
+
 /// Compares as [`differ`], where a panic is a difference too.
 pub fn differ_or_panic(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     std::panic::catch_unwind(|| differ(seed, rules, mutation)).unwrap_or_else(|payload| {
@@ -342,12 +356,13 @@ pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
             Err(Error::Require { code: other, message: text }),
         ) if program.text.matches("require ").count() == 1 => code == other && message == text,
         (Err(Abort::Exists(a)), Err(Error::Exists(b))) => a == b,
+        (Err(Abort::Taken(a)), Err(Error::Taken(b))) if is_one_claim(&program) => a == b,
         (Err(Abort::Limit), Err(Error::Limit(_))) => true,
         // Statements keep their order within a phase only, so either of two failures may be
         // reported, but the transaction must fail.
         (
-            Err(Abort::Require(..) | Abort::Exists(_)),
-            Err(Error::Require { .. } | Error::Exists(_)),
+            Err(Abort::Require(..) | Abort::Exists(_) | Abort::Taken(_)),
+            Err(Error::Require { .. } | Error::Exists(_) | Error::Taken(_)),
         ) => true,
         _ => false,
     };
@@ -362,7 +377,8 @@ pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
         ));
     }
     let phases = program.plan("t").map_or(0, |plan| plan.phases.len());
-    Verdict::Agreed { took_effect: plain.is_ok(), phases }
+    let is_taken = matches!(plain, Err(Abort::Taken(_)));
+    Verdict::Agreed { took_effect: plain.is_ok(), phases, is_taken }
 }
 
 /// Picks one store and runs the program of a seed twice, with different data in all stores that are
@@ -401,7 +417,11 @@ pub fn interferes(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
             "weaker data shows in stronger stores:\n{strong:?}\n{strong_other:?}"
         ));
     }
-    Verdict::Agreed { took_effect: one.is_ok() && first.normal() != one_after.normal(), phases: 0 }
+    Verdict::Agreed {
+        took_effect: one.is_ok() && first.normal() != one_after.normal(),
+        phases: 0,
+        is_taken: false,
+    }
 }
 
 /// Checks as [`interferes`], where a panic is a difference too.

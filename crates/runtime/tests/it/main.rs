@@ -7,6 +7,7 @@ mod endorsed;
 mod harness;
 mod model_store;
 mod turns;
+mod uniques;
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -56,11 +57,13 @@ impl Iterator for Seeds {
 #[test]
 fn split_runs_end_as_plain_runs() {
     let (mut made, mut rejected, mut took_effect, mut many_phases) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let mut taken = 0_u64;
     for seed in Seeds::new(3_000) {
         made += 1;
         match differ_or_panic(seed, Rules::default(), Mutation::None) {
             Verdict::Rejected => rejected += 1,
-            Verdict::Agreed { took_effect: took, phases } => {
+            Verdict::Agreed { took_effect: took, phases, is_taken } => {
+                taken += u64::from(is_taken);
                 took_effect += u64::from(took);
                 many_phases += u64::from(phases >= 3);
             }
@@ -73,7 +76,7 @@ fn split_runs_end_as_plain_runs() {
         }
     }
     println!(
-        "{made} programs, {rejected} rejected, {took_effect} took effect, {many_phases} with three or more phases, {} reads known to be the last",
+        "{made} programs, {rejected} rejected, {took_effect} took effect, {many_phases} with three or more phases, {taken} met a taken value, {} reads known to be the last",
         LAST_READS.load(Ordering::Relaxed)
     );
     // Programs that are not run prove nothing.

@@ -87,6 +87,7 @@ fn queries(indexes: &[&[&str]]) -> BTreeMap<Name, StoreOperation> {
                 fields: names.clone(),
                 equal,
                 counts,
+                is_unique: false,
             };
             let name = format!("{}/{equal}/{counts}", read.index);
             let operation = StoreOperation {

@@ -35,6 +35,7 @@ fn table(name: String, columns: Vec<ColumnDescription>, keys: usize) -> TableDes
         key,
         foreign_keys,
         indexes,
+        uniques: Vec::new(),
         reaches,
         obstacle,
         remarks,
@@ -89,6 +90,7 @@ fn tables(random: &mut Random) -> Vec<TableDescription> {
     });
     let mut item = item;
     item.indexes.push(vec![item.columns[1].name.clone(), item.columns[0].name.clone()]);
+    item.uniques.push(vec![item.columns[1].name.clone()]);
     let text = random.name("deletes rows");
     item.reaches.push(Reach { schema: "public".into(), table: place.name.clone(), text });
     let mut place = place;

@@ -113,7 +113,7 @@ fn a_shop_becomes_a_program_that_runs() {
         "    weight: option<float>;\n    shelf: date;\n    photo: option<bytes>;\n    // Can only be read: the database sets it.\n    label: option<string>;\n",
         "// Left out: search is tsvector: it is for searches",
         "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n    state: OrderState;\n    shipped: option<list<time>>;\n    paid: option<list<decimal>>;\n    order_items: map<ref Product, int>;\n    index by customer, placed;\n    index by placed;\n}",
-        "    index by email;\n    // when a row is deleted, the database deletes rows of invoices (FOREIGN KEY invoices_customer_fkey of invoices)\n",
+        "    unique email;\n    // when a row is deleted, the database deletes rows of invoices (FOREIGN KEY invoices_customer_fkey of invoices)\n",
         "\nenum Tier {\n    basic,\n    gold,\n}\n",
         "\nenum OrderState {\n    new_ = \"new\",\n    paid,\n    nc_17 = \"NC-17\",\n}\n",
         "    order_items: map<ref Product, int>;\n",

@@ -24,6 +24,11 @@ fn errors_are_told_apart() {
                 r#"{"code": "require", "require_code": "closed", "detail": "no", "retryable": false}"#,
             ),
             Answer(409, None, r#"{"code": "exists", "title": "it exists", "retryable": false}"#),
+            Answer(
+                409,
+                None,
+                r#"{"code": "taken", "title": "another has it", "retryable": false}"#,
+            ),
             Answer(409, None, r#"{"code": "conflict", "store": "groups", "retryable": true}"#),
             Answer(503, None, r#"{"code": "store", "store": "inboxes", "retryable": false}"#),
             Answer(

@@ -109,6 +109,9 @@ var ErrRequire error = wireKindOf("a require of the program failed", nil)
 // ErrExists is the kind of error of a new whose object exists. Nothing was written.
 var ErrExists error = wireKindOf("the object exists", nil)
 
+// ErrTaken is the kind of error of a write of a unique, of which another object has the values. Nothing was written.
+var ErrTaken error = wireKindOf("another object has the same values", nil)
+
 // ErrConstraint is the kind of error of a rule of the database that forbids the call. Nothing was written.
 var ErrConstraint error = wireKindOf("a rule of the database forbids the call", nil)
 
@@ -158,6 +161,7 @@ var ErrProtocol error = wireKindOf("the answer is none of this program's", nil)
 var wireErrors = map[string]error{
 	"require":                ErrRequire,
 	"exists":                 ErrExists,
+	"taken":                  ErrTaken,
 	"conflict":               ErrConflict,
 	"waiting":                ErrConflict,
 	"in-progress":            ErrConflict,

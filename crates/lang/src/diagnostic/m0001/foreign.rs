@@ -148,6 +148,12 @@ pub(crate) enum Foreign {
     FieldWord(String),
     /// A rule of a column after its type.
     ColumnRule(String),
+    /// A field declared unique after its type.
+    UniqueColumn(String),
+    /// `unique by field`
+    UniqueBy,
+    /// `unique (field)`
+    UniqueParentheses,
     /// `default 1`
     DefaultWord,
     /// A store without a level.
@@ -303,6 +309,9 @@ fn declared_words(foreign: &Foreign) -> (String, String, String) {
         F::TwoKeys => say("an object has one key", "a second key", "make a struct of both, or a field of this one"),
         F::FieldWord(found) => word(format!("`{found}` stands before no field: a field is `name: type;`"), "remove it"),
         F::ColumnRule(found) => word(format!("`{found}` is a rule of a column: a field has only a type and a default"), "remove it"),
+        F::UniqueColumn(field) => word(format!("a unique field has a declaration of its own: `unique {field};`"), "write it after the field"),
+        F::UniqueBy => say("`unique` names its fields without `by`", "no `by` here", "remove it"),
+        F::UniqueParentheses => say("`unique` names its fields without parentheses", "no parentheses here", "remove them"),
         F::DefaultWord => say("the default of a field stands after `=`", "a word of another language", "write `=`"),
         F::NoLevel => say("a store has a level: `linearizable`, `snapshot`, `causal` or `eventual`", "no level", "write the level that the program needs"),
         F::Separator { found, means } => (

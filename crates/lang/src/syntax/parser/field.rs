@@ -7,11 +7,12 @@ use crate::diagnostic::m0001::{Foreign, Syntax};
 use crate::diagnostic::{Edit, alias};
 
 /// Rules of columns, which SQL writes after a type.
-const COLUMN_RULES: [&str; 10] = [
+const COLUMN_RULES: [&str; 11] = [
     "not",
     "NOT",
     "null",
     "NULL",
+    "unique",
     "UNIQUE",
     "PRIMARY",
     "primary",
@@ -301,9 +302,6 @@ impl Parser<'_> {
 
     fn object_field(&mut self) -> Parse<ObjectField> {
         let (start, docs) = (self.at, self.docs());
-        if self.kind_ahead(1) != TokenKind::Punct(Punct::Colon) && self.is_word("unique") {
-            return Err(self.mistake(Syntax::Reserved { what: "`unique …`" }));
-        }
         self.field_words();
         let (name, field_type) = match self.type_before() {
             Some(found) => found,
@@ -315,7 +313,7 @@ impl Parser<'_> {
         };
         let (policy, operation_policies) = self.field_policies()?;
         self.no_policy()?;
-        self.column_rules();
+        self.column_rules(&name);
         let default = if self.eat(Punct::Assign) { Some(self.expr()?) } else { None };
         self.no_policy()?;
         self.end_field("the field")?;
@@ -324,13 +322,20 @@ impl Parser<'_> {
     }
 
     /// Passes over rules of columns, and reads `default` as `=`.
-    fn column_rules(&mut self) {
+    fn column_rules(&mut self, field: &Ident) {
         let start = self.at;
+        let mut is_unique = false;
         while self.kind() == TokenKind::Ident && COLUMN_RULES.contains(&self.text()) {
+            is_unique |= self.text().eq_ignore_ascii_case("unique");
             self.advance();
         }
         let span = self.since(start);
-        if self.at > start {
+        if self.at > start && is_unique {
+            let text = format!("; unique {}", field.name);
+            let edits =
+                if self.is(Punct::Semicolon) { vec![Edit { span, text }] } else { Vec::new() };
+            self.foreign(Foreign::UniqueColumn(field.name.to_string()), span, edits);
+        } else if self.at > start {
             let word = self.source.span_text(span).to_owned();
             let edits = vec![Edit { span, text: String::new() }];
             self.foreign(Foreign::ColumnRule(word), span, edits);

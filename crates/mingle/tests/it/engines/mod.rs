@@ -11,3 +11,4 @@ mod matrix;
 mod silent;
 mod site;
 mod takes;
+mod uniques;

@@ -10,7 +10,9 @@ mod map_slice;
 mod read;
 mod recorded;
 mod refuse;
+mod register;
 mod slice;
+mod unique;
 mod write;
 
 pub use recorded::Recorded;
@@ -108,6 +110,8 @@ pub struct Machine<'a> {
     /// The answer to the read with a policy that comes next.
     answered: Option<Answered>,
     write_buffer: WriteBuffer,
+    /// The values of `unique`s that this phase gave objects.
+    claims: unique::Claims,
     /// The results of takes that run ahead.
     holds: Option<&'a HoldAnswers>,
     /// Commands that wait to be sent, so fetched data may be out of date.
@@ -160,6 +164,7 @@ impl<'a> Machine<'a> {
             awaited: Vec::new(),
             answered: None,
             write_buffer: hold::given_back(earlier, plan, phase.store),
+            claims: unique::Claims::default(),
             holds: None,
             commands: Vec::new(),
             recorded: Recorded::new(plan),
@@ -310,9 +315,9 @@ impl<'a> Machine<'a> {
             Instr::Read { read, dsts } => return self.read(read, dsts),
             Instr::Write { write, dst } => return self.write(write, *dst),
             Instr::Hold { .. } => return Ok(self.hold(instr)),
-            Instr::Require { condition, message, code, must_be_new } => {
+            Instr::Require { condition, message, code, check } => {
                 if !self.is_true(condition) {
-                    return Err(self.refused(message, code.as_ref(), must_be_new.as_ref()));
+                    return Err(self.refused(message, code.as_ref(), check.as_ref()));
                 }
             }
             Instr::Agree(early, late) => {

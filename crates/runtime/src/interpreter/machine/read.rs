@@ -67,7 +67,8 @@ impl<'a> Machine<'a> {
             ReadKind::Exists(_) | ReadKind::ExistsForNew(_) => {
                 requests.push(Read::Exists(self.object(read)));
             }
-            ReadKind::Register(_, field) => {
+            ReadKind::Free { .. } => requests.extend(self.others(read)),
+            ReadKind::Register(_, field) | ReadKind::Indexed(_, field) => {
                 requests.push(Read::Register(self.address(read, *field)));
             }
             ReadKind::Contents(kind, field) => {
@@ -138,6 +139,9 @@ impl<'a> Machine<'a> {
         if let ReadKind::Draw(kind, operation) = &read.kind {
             return Ok(self.draw(*kind, *operation, read, dsts[0]));
         }
+        if let ReadKind::Free { kind, index, fields } = &read.kind {
+            return Ok(self.check_free(read, (*kind, *index), fields, dsts[0]));
+        }
         if let Some(answering) = read.answering {
             return self.answered_read(read, dsts, answering);
         }
@@ -200,20 +204,9 @@ impl<'a> Machine<'a> {
                     },
                 }
             }
+            ReadKind::Indexed(_, field) => self.indexed(&object, *field).map(|found| vec![found]),
             ReadKind::Register(kind, field) => {
-                let view = self.view(&object, *field);
-                if let Some(FieldWrites::Register(value)) = view.writes {
-                    Some(vec![value.clone()])
-                } else if view.hidden {
-                    Some(vec![self.default(*kind, *field)])
-                } else {
-                    let request = Read::Register(Address { object, field: *field });
-                    match self.fetched.get(&request) {
-                        Some(Data::Register(Some(value))) => Some(vec![value.clone()]),
-                        Some(Data::Register(None)) => Some(vec![self.default(*kind, *field)]),
-                        _ => None,
-                    }
-                }
+                self.register(&object, *kind, *field).map(|value| vec![value])
             }
             ReadKind::Contents(kind, field) => {
                 let is_map = matches!(self.field_type(*kind, *field), FieldType::Map(..));
@@ -232,7 +225,7 @@ impl<'a> Machine<'a> {
                 self.collection(&object, *field, *collection, &args, base.as_ref(), requests)?
                     .map(|value| vec![value])
             }
-            ReadKind::Query(_) | ReadKind::Draw(..) => None,
+            ReadKind::Free { .. } | ReadKind::Query(_) | ReadKind::Draw(..) => None,
         };
         let Some(values) = values else {
             if requests.is_empty() {
@@ -275,10 +268,6 @@ impl<'a> Machine<'a> {
         let declared =
             self.program.objects.iter().find(|known| known.declared.name == *object.kind());
         declared.expect("the object is of a declared kind").counted(field, sum)
-    }
-
-    fn default(&self, kind: mingle_lang::hir::ObjectId, field: u16) -> Value {
-        self.program.objects[kind.index()].declared.fields[usize::from(field)].default.clone()
     }
 
     /// Returns the store's answer to the last request of a read, if it is there. A look through it,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mingle_lang::code::WriteSpec;
 use mingle_lang::flat::{Slot, WriteKind};
-use mingle_lang::hir::CollectionWrite;
+use mingle_lang::hir::{CollectionWrite, ObjectId};
 use mingle_model::{FieldType, Name, Ref, Value};
 use mingle_store::{Data, Read, Write};
 
@@ -73,12 +73,15 @@ impl<'a> Machine<'a> {
         let mut args = args.into_iter();
         let mut arg = || args.next().expect("a write has its arguments");
         match &write.kind {
-            WriteKind::Assign(_, field) => self.write_buffer.assign(&object, *field, arg()),
-            WriteKind::Delete(_) => self.write_buffer.delete(&object),
-            WriteKind::Create(_, fields) => {
+            WriteKind::Assign(kind, field) => self.assign(*kind, &object, *field, arg()),
+            WriteKind::Delete(kind) => {
+                self.lose(*kind, None, &object);
+                self.write_buffer.delete(&object);
+            }
+            WriteKind::Create(kind, fields) => {
                 self.write_buffer.create(&object);
                 for (field, value) in fields.iter().zip(args) {
-                    self.write_buffer.assign(&object, *field, value);
+                    self.assign(*kind, &object, *field, value);
                 }
             }
             WriteKind::Collection(kind, field, collection) => match collection {
@@ -114,9 +117,18 @@ impl<'a> Machine<'a> {
         Ok(None)
     }
 
+    fn assign(&mut self, kind: ObjectId, object: &Ref, field: u16, value: Value) {
+        if value == Value::NONE {
+            self.lose(kind, Some(field), object);
+        }
+        self.write_buffer.assign(object, field, value);
+    }
+
     fn command(&mut self, operation: u32, write: &'a WriteSpec, dst: Option<Slot>) -> Option<Need> {
         let arguments: Vec<Value> = write.args.iter().map(|arg| self.value(arg)).collect();
         let operation = self.operation_name(operation);
+        // The command may write any object.
+        self.claims.clear();
         let Some(dst) = dst else {
             // Writes made before a command are visible to it, so they keep their order.
             let before = self.write_buffer.take_writes();

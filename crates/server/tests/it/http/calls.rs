@@ -77,6 +77,24 @@ fn what_a_transaction_refuses_has_its_code() {
 }
 
 #[test]
+fn a_value_that_another_object_has_is_a_conflict() {
+    let text = "store shop: linearizable;
+        object Item in shop { key name: string; color: string; unique color; }
+        transaction paint(item: ref Item, color: string) { item.color = color; }";
+    let served = Served::with(text, "", |_| {});
+    served.ok("paint", &json!({ "item": "a", "color": "red" }));
+    let answer = served.call("paint", &json!({ "item": "b", "color": "red" }));
+    let body = answer.json();
+    assert_eq!((answer.status, &*answer.code()), (409, "taken"));
+    assert_eq!((&body["object"], &body["fields"]), (&json!("Item"), &json!(["color"])));
+    assert_eq!(
+        (&body["retryable"], &*answer.detail()),
+        (&json!(false), "another Item has color \"red\"")
+    );
+    assert_eq!(answer.header("mingle-session"), None, "nothing was written");
+}
+
+#[test]
 fn until_answers_before_the_rest() {
     let binding = "[stores.feed]\ndistance = \"300ms\"";
     let served = Served::with(crate::http::client::TEXT, binding, |_| {});

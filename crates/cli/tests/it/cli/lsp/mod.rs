@@ -99,6 +99,8 @@ fn completion_offers_what_can_stand_there() {
         ("return delivered;", "put | ", "User", "delivered"),
         ("return delivered;", "put User { | };", "name", "unread"),
         ("closed: bool", "closed: |", "bool", "for"),
+        ("closed: bool;", "closed: bool; index by |;", "closed", "for"),
+        ("closed: bool;", "closed: bool; unique |", "closed", "for"),
         ("ref User>", "ref |>", "Group", "bool"),
         ("causal", "|", "eventual", "bool"),
         ("in inboxes", "in |", "groups", "User"),

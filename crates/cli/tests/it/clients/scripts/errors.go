@@ -38,6 +38,7 @@ func main() {
 		check.True(!errors.Is(refused, other), other)
 	}
 	check.Equal(failure(ErrExists, "exists").Error(), "it exists")
+	check.Equal(failure(ErrTaken, "taken").Error(), "another has it")
 	conflict := failure(ErrConflict, "conflict")
 	check.True(conflict.IsRetryable && conflict.Store == StoreGroups, conflict)
 	down := failure(ErrStore, "store")

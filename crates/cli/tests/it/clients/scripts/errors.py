@@ -21,6 +21,7 @@ from clients.message_groups import (
     RequireError,
     ResultGoneError,
     StoreError,
+    TakenError,
     UnavailableError,
     UnknownOutcomeError,
 )
@@ -43,6 +44,7 @@ refused = failure(RequireError, "require")
 assert (str(refused), refused.require_code, refused.status) == ("no", "closed", 422)
 assert (refused.retryable, refused.committed, refused.store) == (False, (), None)
 assert str(failure(ExistsError, "exists")) == "it exists"
+assert str(failure(TakenError, "taken")) == "another has it"
 conflict = failure(ConflictError, "conflict")
 assert (conflict.retryable, conflict.store) == (True, "groups")
 down = failure(StoreError, "store")

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import {
   AccessError, Client, ConflictError, ExistsError, Group, IncompleteError, InvalidCallError,
   InvalidSessionError, MingleError, NoAnswerError, ProtocolError, RequireError, ResultGoneError,
-  StoreError, UnavailableError, UnknownOutcomeError, type CallOptions,
+  StoreError, TakenError, UnavailableError, UnknownOutcomeError, type CallOptions,
 } from "./clients/message_groups.js";
 
 const url = process.argv[2] ?? "";
@@ -32,6 +32,7 @@ const refused = await failure(RequireError, "require");
 assert.deepEqual([refused.message, refused.requireCode, refused.status], ["no", "closed", 422]);
 assert.deepEqual([refused.retryable, refused.committed, refused.store], [false, [], undefined]);
 assert.equal((await failure(ExistsError, "exists")).message, "it exists");
+assert.equal((await failure(TakenError, "taken")).message, "another has it");
 const conflict = await failure(ConflictError, "conflict");
 assert.deepEqual([conflict.retryable, conflict.store], [true, "groups"]);
 const down = await failure(StoreError, "store");

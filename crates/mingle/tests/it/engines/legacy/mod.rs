@@ -5,6 +5,7 @@ mod composite;
 mod keys;
 mod reaching;
 mod refusing;
+mod unique;
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
