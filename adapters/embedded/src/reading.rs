@@ -1,12 +1,11 @@
 //! Answers to reads, computed from rows in the same way for every engine.
 
+mod objects;
+
 use std::collections::BTreeMap;
 
 use mingle_model::{Name, Ref, TransactionId, Value, Version, WitnessRow};
-use mingle_store::listing::cursor;
-use mingle_store::{
-    Address, Answer, Data, KeyRange, Listed, Listing, Read, RecordKey, RecordKind, StoreError,
-};
+use mingle_store::{Address, Answer, Data, KeyRange, Read, RecordKey, RecordKind};
 
 use crate::builtin::{self, Builtin, Question};
 use crate::core::{Core, Failure};
@@ -15,11 +14,13 @@ use crate::encoding::wire::Reader;
 use crate::encoding::{key, order, row, value};
 use crate::index::Indexed;
 use crate::layout::Shape;
-use crate::limits::{KEYS_MAX, READ_SET_MAX};
+use crate::limits::READ_SET_MAX;
 use crate::numbers;
 use crate::storage::overlay::Overlay;
 use crate::storage::{Bytes, Changes, Direction, View, prefix_end};
 use crate::witness;
+
+pub use objects::list;
 
 /// The units that a transaction has read from its snapshot.
 #[derive(Debug, Default)]
@@ -46,17 +47,6 @@ pub struct Reading<'a> {
 }
 
 type Found = (Data, u64);
-
-/// Lists objects as they stand now at a replica.
-///
-/// # Errors
-///
-/// When the disk fails, no such kind lives here, or the cursor is none.
-pub fn list(core: &Core, replica: u8, listing: &Listing) -> Result<Listed, StoreError> {
-    let (snapshot, none) = (core.snapshot()?, Changes::new());
-    let listed = Reading::at_replica(core, replica, &*snapshot, &none).list(listing);
-    listed.map_err(|why| core.failure(why))
-}
 
 impl<'a> Reading<'a> {
     /// Creates the reads of a transaction with its own `changes` over `base`; its reads of `base` are
@@ -318,61 +308,6 @@ impl<'a> Reading<'a> {
                 return Ok((Data::Result(Value::Int(drawn)), version));
             }
         }
-    }
-
-    fn keys(&mut self, kind: &Name) -> Result<Found, Failure> {
-        let id = self.core.layout.kind(kind)?.id;
-        let row = self.fetch(key::kind(self.replica, id), true)?;
-        let header = row.as_deref().map(Header::decode).unwrap_or_default();
-        if header.count > KEYS_MAX as u64 {
-            return Err(builtin::too_many_keys(kind).into());
-        }
-        let prefix = key::objects(self.replica, id);
-        let mut from = prefix.clone();
-        let mut keys = Vec::new();
-        while let Some((object, next)) = self.next_object(&prefix, &from)? {
-            keys.extend(object);
-            let Some(next) = next else { break };
-            from = next;
-        }
-        Ok((Data::Values(keys), header.version))
-    }
-
-    /// Returns the key of the object whose rows come next, if it exists, and the place after its other rows.
-    fn next_object(
-        &mut self,
-        prefix: &[u8],
-        from: &[u8],
-    ) -> Result<Option<(Option<Value>, Option<Vec<u8>>)>, Failure> {
-        let mut found = None;
-        self.scan(prefix, Some(from), Direction::Forward, |key, row| {
-            let mut rest = &key[prefix.len()..];
-            let object = order::decode(&mut rest);
-            // The presence comes first, since its field is 0.
-            let exists = rest == [0, 0] && presence(Some(row)).exists;
-            found = Some((exists.then_some(object), prefix_end(&key[..key.len() - rest.len()])));
-            false
-        })?;
-        Ok(found)
-    }
-
-    /// Returns a page of the objects of a kind, in the order of their keys. Its cursor is the place after the last one.
-    fn list(&mut self, listing: &Listing) -> Result<Listed, Failure> {
-        let prefix = key::objects(self.replica, self.core.layout.kind(&listing.kind)?.id);
-        let mut from = key::with(&prefix, &listing.place()?.unwrap_or_default());
-        let mut listed = Listed::default();
-        while let Some((object, next)) = self.next_object(&prefix, &from)? {
-            if let Some(object) = object {
-                if listed.objects.len() == listing.most {
-                    listed.next = Some(cursor(from.get(prefix.len()..).unwrap_or_default()));
-                    break;
-                }
-                listed.objects.push(Ref::new(listing.kind.clone(), object));
-            }
-            let Some(next) = next else { break };
-            from = next;
-        }
-        Ok(listed)
     }
 
     fn indexed(&mut self, index: &Indexed, arguments: &[Value]) -> Result<Found, Failure> {

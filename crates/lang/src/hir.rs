@@ -4,6 +4,7 @@
 //! splitting start from it.
 
 mod index;
+mod key;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::ops::Op;
 use crate::syntax::Span;
 pub use crate::syntax::ast::Bounds;
 pub use index::Index;
+pub use key::NewKey;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident,)*) => {$(
@@ -425,32 +427,6 @@ pub struct Expr {
     pub value_type: Type,
     /// Its span.
     pub span: Span,
-}
-
-/// The key of a `new` or `put`.
-#[derive(Clone, Debug)]
-pub enum NewKey {
-    /// The program gives it.
-    Given(Box<Expr>),
-    /// A fresh text, drawn at this site.
-    Fresh(u32),
-    /// A number that the store draws by this operation; the site names the draw within its transaction.
-    Drawn {
-        /// The operation of the object's store.
-        operation: u32,
-        /// The site.
-        site: u32,
-    },
-}
-
-impl NewKey {
-    /// Returns the expression that gives it.
-    pub fn given(&self) -> Option<&Expr> {
-        match self {
-            Self::Given(key) => Some(key),
-            Self::Fresh(_) | Self::Drawn { .. } => None,
-        }
-    }
 }
 
 /// The kind of an expression.

@@ -186,18 +186,7 @@ impl Mapped {
         if let Some(column) = self.numbered.as_ref().filter(|_| !is_drawn) {
             return Ok(self.change(layout, column, &first, params));
         }
-        for (index, field) in (0u16..).zip(&self.fields) {
-            if let MappedField::Column { column, fill: Some(fill) } = field
-                && !written.contains(&index)
-            {
-                params.push(match fill {
-                    Value::Int(zero) if is_counter(self, index) => Param::Text(zero.to_string()),
-                    fill => column.param(layout, fill)?,
-                });
-                columns.push(column.name.clone());
-                values.push(column.parameter(params.len()));
-            }
-        }
+        self.fill(layout, &written, (&mut params, &mut columns, &mut values))?;
         let columns = [vec![names(keys)], columns].concat().join(", ");
         let values = [vec![key_values(keys)], values].concat().join(", ");
         if is_drawn {
@@ -218,6 +207,30 @@ impl Mapped {
             "EXISTS (SELECT FROM changed WHERE is_kept) OR EXISTS (SELECT FROM made WHERE is_kept)"
         };
         Ok(self.rows.expect(layout, &first, is_written, params))
+    }
+}
+
+impl Mapped {
+    /// Adds the values of a new row's columns that must have one and that the program does not write.
+    fn fill(
+        &self,
+        layout: &Layout,
+        written: &BTreeSet<u16>,
+        (params, columns, values): (&mut Vec<Param>, &mut Vec<String>, &mut Vec<String>),
+    ) -> Result<(), Refusal> {
+        for (index, field) in (0u16..).zip(&self.fields) {
+            if let MappedField::Column { column, fill: Some(fill) } = field
+                && !written.contains(&index)
+            {
+                params.push(match fill {
+                    Value::Int(zero) if is_counter(self, index) => Param::Text(zero.to_string()),
+                    fill => column.param(layout, fill)?,
+                });
+                columns.push(column.name.clone());
+                values.push(column.parameter(params.len()));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -192,8 +192,8 @@ async fn a_key_that_cannot_be_drawn_is_refused_at_the_start() {
     };
     for column in ["bigint", "integer DEFAULT 7"] {
         let (table, reason) = refused(column, "", &url).await;
-        let says = format!("nothing numbers {table}");
-        assert!(reason.contains(&says) && reason.contains("AS IDENTITY"), "{reason}");
+        let says = format!("nothing numbers \"public\".\"{table}\"");
+        assert!(reason.contains(&says) && reason.contains("AS IDENTITY (START"), "{reason}");
     }
     let role = unique("role");
     let sql = format!(

@@ -259,9 +259,8 @@ impl<'a> Checker<'a> {
         let mut defaults = HashMap::new();
         for (index, (_, object, shell)) in shells.into_iter().enumerate() {
             let declared = Arc::new(self.object_defaults(object, shell, &mut defaults));
-            if let Some(known) = schema.objects.get_mut(&declared.name) {
-                *known = declared.clone();
-            }
+            let known = schema.objects.entry(declared.name.clone());
+            known.and_modify(|known| known.clone_from(&declared));
             self.program.objects[index].declared = declared;
             self.program.objects[index].policies = self.policies(object, index);
         }

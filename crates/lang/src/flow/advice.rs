@@ -6,7 +6,7 @@
 use super::rules::Use;
 use super::{Analysis, Sources, bits};
 use crate::diagnostic::{Code, Edit, Help};
-use crate::flat::{Kind, StmtId};
+use crate::flat::{Kind, ReadKind, StmtId};
 use crate::hir::{ObjectId, StoreId};
 use crate::syntax::Span;
 
@@ -26,7 +26,12 @@ impl Analysis<'_> {
     /// Suggests moving a read before the condition.
     fn hoist(&self, used: &Use) -> Option<Help> {
         let stmt = self.flat.get(used.stmt);
-        if used.code != Code::M0302 || !matches!(stmt.kind, Kind::Read(_)) || stmt.call.is_some() {
+        // A draw creates an object, which the condition is to decide about.
+        let is_read = match &stmt.kind {
+            Kind::Read(access) => !matches!(access.kind, ReadKind::Draw(..)),
+            _ => false,
+        };
+        if used.code != Code::M0302 || !is_read || stmt.call.is_some() {
             return None;
         }
         let around = self.flat.ancestors(used.stmt).filter(|around| {

@@ -181,13 +181,12 @@ impl Checking<'_, '_> {
             // The write after it has the same object, values and context.
             Kind::Read(Access { kind: ReadKind::Free { .. } | ReadKind::Indexed(..), .. }) => {}
             Kind::Read(access) => {
-                let argument_code = Code::M0301;
                 let object_code = if matches!(access.kind, ReadKind::ExistsForNew(_)) {
                     Code::M0301
                 } else {
                     Code::M0303
                 };
-                self.effect(id, access, object_code, argument_code);
+                self.effect(id, access, object_code, Code::M0301);
                 if !self.is_early && !self.analysis.is_total(access) {
                     let is_draw = matches!(access.kind, ReadKind::Draw(..));
                     let code = if is_draw { Code::M0304 } else { Code::M0307 };

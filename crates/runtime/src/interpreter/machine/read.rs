@@ -1,11 +1,13 @@
 //! Reads: the requests to a store, and its answers seen through the transaction's own writes.
 
+mod draw;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mingle_lang::code::ReadSpec;
 use mingle_lang::flat::{ReadKind, Slot};
-use mingle_lang::hir::{CollectionRead, ObjectId};
+use mingle_lang::hir::CollectionRead;
 use mingle_lang::ops;
 use mingle_lang::split::Mutation;
 use mingle_model::{FieldType, Ref, Value};
@@ -153,21 +155,6 @@ impl<'a> Machine<'a> {
         let need = self.ask(requests);
         assert!(need.is_some(), "a read that has all its answers is done");
         Ok(need)
-    }
-
-    /// Draws the key of an object of this kind. If the transaction itself has given this key before, the next attempt
-    /// draws another one.
-    fn draw(&mut self, kind: ObjectId, operation: u32, read: &ReadSpec, dst: Slot) -> Option<Need> {
-        let request = self.query(operation, read);
-        if let Some(Data::Result(key)) = self.fetched.get(&request) {
-            let declared = &self.program.objects[kind.index()].declared;
-            let object = Ref::new(declared.name.clone(), key.clone());
-            self.slots[dst.index()] = key.clone();
-            let is_own = self.write_buffer.exists(&object) == Some(true);
-            return is_own.then_some(Need::StartOver);
-        }
-        self.at -= 1;
-        self.ask(vec![request])
     }
 
     /// Runs a query. It sees the writes made before it, so they are sent first.

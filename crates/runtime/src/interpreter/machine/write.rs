@@ -22,21 +22,6 @@ impl<'a> Machine<'a> {
         self.program.stores[store.index()].operations[operation as usize].name.clone()
     }
 
-    /// True if one of these reads asks for data in a way of its store's own, so that any object may be behind it.
-    /// A drawn key is a new one: nothing is behind it.
-    pub fn has_queries(&self, reads: &[Read]) -> bool {
-        let declared = |name: &Name| {
-            let store = self.store.map(|store| &self.program.stores[store.index()]);
-            store.and_then(|store| store.operations.iter().find(|known| known.name == *name))
-        };
-        reads.iter().any(|read| match read {
-            Read::Query { operation, .. } => {
-                !declared(operation).is_some_and(|known| known.draws().is_some())
-            }
-            _ => false,
-        })
-    }
-
     /// Sends the waiting writes, and forgets the data fetched before them.
     pub(super) fn flush(&mut self) -> Need {
         let mut writes = std::mem::take(&mut self.commands);
