@@ -19,7 +19,6 @@ use super::store::Shared;
 use super::touch::{Use, Uses};
 use super::{answer, judge, name};
 use crate::builtin::{self, Question};
-use crate::limits::KEYS_MAX;
 use crate::writing;
 
 /// Number of items that a scan reads at once.
@@ -224,27 +223,6 @@ impl GeoTransaction {
                 Ok(answer::data(&read, found.get(&item)))
             }
         }
-    }
-
-    /// Returns the keys of all objects of a kind.
-    async fn keys(&mut self, kind: &Name) -> Result<(Data, u64), StoreError> {
-        let shared = Arc::clone(&self.shared);
-        let id = shared.core.layout.kind(kind).map_err(|why| shared.core.refused(why))?.id;
-        let prefix = name::presences(id);
-        self.uses.add(name::list(&prefix), Use::Read);
-        let mut keys = Vec::new();
-        let first = Key::new(mingle_geo::Kind::Register, &prefix);
-        self.scan(first, &prefix, |key, state| {
-            if answer::exists(state) {
-                keys.push(name::object_key(&key.name, prefix.len()));
-            }
-            keys.len() <= KEYS_MAX
-        })
-        .await?;
-        if keys.len() > KEYS_MAX {
-            return Err(shared.core.refused(builtin::too_many_keys(kind)));
-        }
-        Ok((Data::Values(keys), 0))
     }
 
     async fn records(

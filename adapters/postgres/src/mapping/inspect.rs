@@ -136,10 +136,9 @@ async fn check(
     let (schema, table) = (&program.schema, Table::of_objects(client, &mapping.table).await?);
     let key_types = key_types(schema, &object.key_type);
     let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
-    let (numbered, key) = (table.numbered(&mapping.key), &mapping.key);
+    let (numbered, mut used) = (table.numbered(&mapping.key), mapping.key.clone());
     let mut key_indexes = table.unique_key(&mapping.key)?;
     key_indexes.extend(table.uniques(client, program, object, mapping).await?);
-    let mut used: Vec<String> = mapping.key.clone();
     let mut constraints = table.constraints.clone();
     let listed = table.listed(schema, object, mapping)?;
     let mut fields = Vec::with_capacity(object.fields.len());
@@ -183,7 +182,7 @@ async fn check(
             table.name
         ));
     }
-    let sequence = numbered::sequence(client, &table, &key_types, key).await?;
+    let sequence = numbered::sequence(client, &table, &key_types, &mapping.key).await?;
     let (rows, updates) = (table.rows(keys), table.updates(object, mapping));
     let cascades = table.cascades;
     Ok(Mapped { rows, numbered, sequence, fields, constraints, cascades, updates, key_indexes })
