@@ -13,7 +13,6 @@ use crate::mapping::cascades::Cascade;
 use crate::mapping::column::{Column, Described};
 use crate::mapping::form::check_folding;
 use crate::mapping::inspect::Table;
-use crate::mapping::inspect::numbered::sequence;
 
 /// An existing table or view.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,15 +99,8 @@ pub struct Reach {
     pub text: String,
 }
 
-const NUMBERED: &str = "the database numbers its keys: `new` without a key takes the next number";
 const ROW_SECURITY: &str = "row level security is on: rows that its policies hide from the binding's user are as if \
                             they were not there, and a write of one is refused";
-
-/// True if the key of a table is one column of whole numbers.
-fn is_whole_key(table: &Table, key: &[String]) -> bool {
-    let mut of_key = table.columns.iter().filter(|column| key == [column.name.as_str()]);
-    of_key.any(|column| matches!(&*column.base, "smallint" | "integer" | "bigint"))
-}
 
 const RELATIONS: &str = "\
 SELECT c.relname::text, c.relkind::text, coalesce((SELECT array_agg(a.attname::text ORDER BY k.place) \
@@ -216,10 +208,6 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
             table.remarks.extend(found.has_row_security.then(|| ROW_SECURITY.to_owned()));
             if table.key.is_empty() {
                 table.key = found.unique_columns();
-            }
-            if is_whole_key(&found, &table.key) {
-                let sequence = sequence(client, &found, &[Type::Int], &table.key).await?;
-                table.remarks.extend(sequence.map(|_| NUMBERED.to_owned()));
             }
             if folding.is_none() && found.columns.iter().any(|column| column.base == "citext") {
                 folding = Some(check_folding(client).await.err());

@@ -23,6 +23,9 @@ pub fn list(core: &Core, replica: u8, listing: &Listing) -> Result<Listed, Store
     listed.map_err(|why| core.failure(why))
 }
 
+/// The key of an object, if it exists, and the place after its other rows, if there is one.
+type Next = (Option<Value>, Option<Vec<u8>>);
+
 impl Reading<'_> {
     /// Returns a page of the objects of a kind, in the order of their keys. Its cursor is the place after the last one.
     fn list(&mut self, listing: &Listing) -> Result<Listed, Failure> {
@@ -61,12 +64,8 @@ impl Reading<'_> {
         Ok((Data::Values(keys), header.version))
     }
 
-    /// Returns the key of the object whose rows come next, if it exists, and the place after its other rows.
-    fn next_object(
-        &mut self,
-        prefix: &[u8],
-        from: &[u8],
-    ) -> Result<Option<(Option<Value>, Option<Vec<u8>>)>, Failure> {
+    /// Returns the object whose rows come next.
+    fn next_object(&mut self, prefix: &[u8], from: &[u8]) -> Result<Option<Next>, Failure> {
         let mut found = None;
         self.scan(prefix, Some(from), Direction::Forward, |key, row| {
             let mut rest = &key[prefix.len()..];

@@ -471,7 +471,7 @@ impl Table {
 }
 
 mod listed;
-pub(crate) mod numbered;
+mod numbered;
 mod positions;
 #[cfg(test)]
 mod tests;

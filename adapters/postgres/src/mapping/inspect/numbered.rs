@@ -19,7 +19,7 @@ AND d.refclassid = 'pg_class'::regclass \
 WHERE f.adrelid = $1::text::regclass AND a.attname = $2::text)) LIMIT 1";
 
 /// Returns the sequence that numbers the keys of a table, if its key is one column of whole numbers that has one.
-pub(crate) async fn sequence(
+pub(super) async fn sequence(
     client: &Client,
     table: &Table,
     key_types: &[Type],

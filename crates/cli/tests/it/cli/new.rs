@@ -252,7 +252,8 @@ fn dev_serves_each_good_version_and_keeps_the_data() {
     assert_eq!(shown.stdout, "{\"sku\":\"cup\",\"count\":2}\n");
     assert_eq!(mingle(folder.path(), &["show", "one.mingle", "Item", "none"]).stdout, "null\n");
     let listed = mingle(folder.path(), &["show", "one.mingle", "Item"]);
-    assert_eq!(listed.stdout, "{\"sku\":\"cup\",\"count\":2}\n");
+    let both = "{\"sku\":\"cup\",\"count\":2}\n{\"sku\":\"tea\",\"count\":3}\n";
+    assert_eq!(listed.stdout, both);
     for (args, code, expected) in [
         (&["show", "one.mingle", "Thing"][..], 2, "no object is called \"Thing\""),
         (&["run", "one.mingle", "twice"], 2, "twice needs item"),

@@ -17,7 +17,7 @@ fn wrong_calls_end_with_2() {
         &["gen"],
         &["gen", "rust"],
         &["run", "good.mingle"],
-        &["show", "good.mingle", "User"],
+        &["show", "good.mingle"],
         &["repl"],
         &["migrate"],
         &["init"],

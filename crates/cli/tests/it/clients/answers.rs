@@ -56,9 +56,9 @@ fn errors_are_told_apart() {
     each("errors", replies, |requests| {
         assert!(requests.iter().all(|request| request.header("idempotency-key").is_none()));
         // The answer for an error that committed something contained a token.
-        assert_eq!(requests[4].header("mingle-session"), None);
-        assert_eq!(requests[5].header("mingle-session"), Some("after"));
-        assert!(requests[16].line.starts_with("GET /v1/objects/Group/rust"), "{requests:#?}");
+        assert_eq!(requests[5].header("mingle-session"), None);
+        assert_eq!(requests[6].header("mingle-session"), Some("after"));
+        assert!(requests[17].line.starts_with("GET /v1/objects/Group/rust"), "{requests:#?}");
     });
 }
 
