@@ -20,8 +20,6 @@ use crate::storage::overlay::Overlay;
 use crate::storage::{Bytes, Changes, Direction, View, prefix_end};
 use crate::witness;
 
-pub use objects::list;
-
 /// The units that a transaction has read from its snapshot.
 #[derive(Debug, Default)]
 pub struct ReadSet {

@@ -2,33 +2,26 @@
 
 use mingle_model::{Name, Ref, Value};
 use mingle_store::listing::cursor;
-use mingle_store::{Data, Listed, Listing, StoreError};
+use mingle_store::{Data, Listed, Listing};
 
 use super::{Found, Reading, presence};
 use crate::builtin;
-use crate::core::{Core, Failure};
+use crate::core::Failure;
 use crate::encoding::row::Header;
 use crate::encoding::{key, order};
 use crate::limits::KEYS_MAX;
-use crate::storage::{Changes, Direction, prefix_end};
-
-/// Lists objects as they stand now at a replica.
-///
-/// # Errors
-///
-/// When the disk fails, no such kind lives here, or the cursor is none.
-pub fn list(core: &Core, replica: u8, listing: &Listing) -> Result<Listed, StoreError> {
-    let (snapshot, none) = (core.snapshot()?, Changes::new());
-    let listed = Reading::at_replica(core, replica, &*snapshot, &none).list(listing);
-    listed.map_err(|why| core.failure(why))
-}
+use crate::storage::{Direction, prefix_end};
 
 /// The key of an object, if it exists, and the place after its other rows, if there is one.
 type Next = (Option<Value>, Option<Vec<u8>>);
 
 impl Reading<'_> {
     /// Returns a page of the objects of a kind, in the order of their keys. Its cursor is the place after the last one.
-    fn list(&mut self, listing: &Listing) -> Result<Listed, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails, no such kind lives here, or the cursor is none.
+    pub fn list(&mut self, listing: &Listing) -> Result<Listed, Failure> {
         let prefix = key::objects(self.replica, self.core.layout.kind(&listing.kind)?.id);
         let mut from = key::with(&prefix, &listing.place()?.unwrap_or_default());
         let mut listed = Listed::default();

@@ -26,7 +26,7 @@ use crate::mending::{Mend, serve};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
-use crate::{guarding, outcome, reading, witness};
+use crate::{guarding, outcome, witness};
 
 /// A replicated store.
 pub struct ReplicatedStore {
@@ -157,8 +157,8 @@ impl DataStore for ReplicatedStore {
     ) -> BoxFuture<'a, Result<Listed, StoreError>> {
         Box::pin(async {
             serve(&self.engine).await?;
-            let (core, replica) = (&self.engine.core, self.replica(session)?);
-            core.contained(|| reading::list(core, replica, listing))
+            let replica = self.replica(session)?;
+            ReplicatedTransaction::new(&self.engine, replica, &session.after).list(listing).await
         })
     }
 

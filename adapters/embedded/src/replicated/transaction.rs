@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use mingle_model::{Stamp, Version};
-use mingle_store::{Answer, BoxFuture, Commit, Committed, Read, StoreError, Transaction, Write};
+use mingle_store::{
+    Answer, BoxFuture, Commit, Committed, Listed, Listing, Read, StoreError, Transaction, Write,
+};
 
 use super::engine::{CommitJob, Engine, Job, TENTATIVE, load};
 use crate::core::Failure;
@@ -57,6 +59,16 @@ impl ReplicatedTransaction {
             self.snapshot = Some(snapshot);
         }
         Ok(())
+    }
+
+    /// Lists objects as the replica has them once all that is due has arrived.
+    pub(super) async fn list(mut self, listing: &Listing) -> Result<Listed, StoreError> {
+        self.settle().await?;
+        let (engine, none) = (Arc::clone(&self.engine), Changes::new());
+        engine.core.contained(|| {
+            let mut reading = Reading::at_replica(&engine.core, self.replica, self.view(), &none);
+            reading.list(listing).map_err(|why| engine.core.failure(why))
+        })
     }
 
     /// Ends without having written anything.

@@ -19,7 +19,7 @@ use crate::reading::{ReadSet, Reading};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, Snapshot, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
-use crate::{guarding, numbers, outcome, reading, witness, writing};
+use crate::{guarding, numbers, outcome, witness, writing};
 
 /// A serializable store.
 pub struct SerializableStore {
@@ -99,7 +99,11 @@ impl DataStore for SerializableStore {
         Box::pin(async {
             serve(&self.engine).await?;
             let core = &self.engine.core;
-            core.contained(|| reading::list(core, 0, listing))
+            core.contained(|| {
+                let (snapshot, none) = (core.snapshot()?, Changes::new());
+                let mut reading = Reading::at_replica(core, 0, &*snapshot, &none);
+                reading.list(listing).map_err(|why| core.failure(why))
+            })
         })
     }
 

@@ -82,7 +82,7 @@ const OPERATIONS: [(&str, &str, &str); 58] = [
 ];
 
 /// The other constructs of the reference, with their form in the checked program.
-const OTHERS: [(&str, &str); 72] = [
+const OTHERS: [(&str, &str); 73] = [
     ("a document", "value_type: Json"),
     ("a value of an enum", "value_type: Enum("),
     ("a read `by` a bound", "By(20)"),
@@ -148,8 +148,9 @@ const OTHERS: [(&str, &str); 72] = [
     ("`unique()`", "kind: Unique("),
     ("`exists`", "Exists(Expr"),
     ("`delete`", "Delete(Expr"),
-    ("`new` with a key", "Create { is_put: false, kind: ObjectId(0), key: Ok("),
-    ("`new` without a key", "Create { is_put: false, kind: ObjectId(0), key: Err("),
+    ("`new` with a key", "Create { is_put: false, kind: ObjectId(0), key: Given("),
+    ("`new` without a key", "Create { is_put: false, kind: ObjectId(0), key: Fresh("),
+    ("`new` whose key the store draws", "Create { is_put: false, kind: ObjectId(5), key: Drawn {"),
     ("`put`", "Create { is_put: true,"),
     ("a function", "kind: Call(FunctionId("),
     ("a query or command", "kind: Operation(StoreId("),

@@ -39,7 +39,7 @@ impl Machine<'_> {
         };
         reads.iter().any(|read| match read {
             Read::Query { operation, .. } => {
-                !declared(operation).is_some_and(|known| known.draws().is_some())
+                declared(operation).is_none_or(|known| known.draws().is_none())
             }
             _ => false,
         })
