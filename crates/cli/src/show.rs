@@ -97,8 +97,9 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
 /// Prints the objects of a page, one a line.
 fn print_page(page: &Tree) {
     if let Some(Tree::List(objects)) = page.member("objects") {
-        let lines: String = objects.iter().map(|object| format!("{object}\n")).collect();
-        print(&lines);
+        for object in objects {
+            print(&format!("{object}\n"));
+        }
     }
     if let Some(Tree::String(next)) = page.member("next") {
         eprintln!("there are more: --after '{next}'");

@@ -229,7 +229,7 @@ impl Entry {
                 return Err(wrong(format!("the program has no object {unknown:?}")));
             }
         }
-        for unseen in lists.iter().filter(|listed| !allows(&objects, listed)) {
+        if let Some(unseen) = lists.iter().find(|listed| !allows(&objects, listed)) {
             return Err(wrong(format!("lists has {unseen:?}, which objects lacks")));
         }
         let stores = &program.checked.stores;

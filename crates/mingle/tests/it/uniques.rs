@@ -162,10 +162,7 @@ async fn data_that_breaks_a_new_one_are_refused_with_both_objects() {
         paint(folder, text, name, color).await.expect("any color will do");
     }
     for _ in 0..2 {
-        let error = match open(folder, TEXT).await {
-            Ok(_) => panic!("two items are red"),
-            Err(error) => error,
-        };
+        let Err(error) = open(folder, TEXT).await else { panic!("two items are red") };
         assert!(error.is_misconfiguration(), "{error}");
         let expected = "Item[\"a\"] and Item[\"c\"] have the same color: \"red\". The program declares `unique color`";
         assert!(error.to_string().contains(expected), "{error}");

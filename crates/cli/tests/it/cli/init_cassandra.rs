@@ -33,7 +33,8 @@ impl Keyspace {
         let builder = SessionBuilder::new().known_nodes(&nodes);
         let session = tokio.block_on(builder.build()).expect("the nodes are there");
         let keyspace = Self { tokio, session, name, url };
-        let copies: String = centers.iter().map(|center| format!(", '{center}': 1")).collect();
+        let copies: Vec<String> = centers.iter().map(|center| format!(", '{center}': 1")).collect();
+        let copies = copies.concat();
         keyspace.run(&format!(
             "CREATE KEYSPACE KS WITH replication = {{'class': 'NetworkTopologyStrategy'{copies}}}"
         ));

@@ -118,8 +118,8 @@ fn opened(text: &str, binding: &str) -> Result<Database, OpenError> {
 fn data_that_break_a_new_one_are_refused_with_both_objects() {
     let Some(binding) = block_on(bound("shop", Some(Engine::Postgres), &space())) else { return };
     let plain = OBJECT.lines().filter(|line| !line.trim().starts_with("unique"));
-    let plain: String = plain.map(|line| format!("{line}\n")).collect();
-    let plain = format!("{plain}{TRANSACTIONS}");
+    let plain = plain.collect::<Vec<_>>().join("\n");
+    let plain = format!("{plain}\n{TRANSACTIONS}");
     let before = RealSite::new(&plain, &binding);
     for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red")] {
         before.ok("paint", &[("item", name), ("color", color)]);
