@@ -15,7 +15,7 @@
 //! - [`unique`]: words about objects that break the promise of a `unique`.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
 //! - [`worker`]: the worker that runs whole phases beside a distant store.
-//! - [`listing`]: lists of objects, for people who look at a store.
+//! - [`listing`]: lists of objects, for the eyes of operators and developers.
 //! - [`limits`]: the named bounds.
 //! - [`wrap`]: stores around other stores: faults, counts, distances, histories.
 //! - `conformance`, behind the feature of that name: the suite that every adapter must pass;

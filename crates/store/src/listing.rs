@@ -1,4 +1,4 @@
-//! Lists of a store's objects, for people who look at it: no transaction depends on one.
+//! Lists of a store's objects, for the eyes of operators and developers: no transaction depends on one.
 
 use mingle_model::{Name, Ref, Schema, Type, json};
 

@@ -17,7 +17,7 @@ async fn page(bench: &Bench<'_>, at: usize, listing: &Listing) -> Result<Listed,
     Ok(bench.store.list(&bench.session(at), listing).await?)
 }
 
-/// Pages of any size have each object that exists once, at each replica, whatever comes between.
+/// Pages of any size have each object that exists once, at each replica, between writes and deletions.
 async fn pages_have_each_object_that_exists_once(bench: &Bench<'_>) -> Checked {
     let mut random = Random::new(47);
     let keys = ["", "a", "aa", "ä", "\u{1}", "z", "ab", "b/c", "\"q\""];
