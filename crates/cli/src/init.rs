@@ -21,6 +21,8 @@ mod overview;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "postgres")]
+mod refs;
 mod text;
 
 use std::fs::OpenOptions;

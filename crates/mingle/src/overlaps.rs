@@ -14,12 +14,20 @@ use mingle_lang::hir::{self, ObjectId};
 use crate::binding::{Binding, Engine};
 use crate::open::OpenError;
 
-/// A unit that is kept in a place: an object as a whole, or one of its fields.
+/// A unit that is kept in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     object: ObjectId,
-    /// The field; none for the existence of the object.
-    field: Option<u16>,
+    unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Unit {
+    /// The existence of the object.
+    Whole,
+    /// Its key, which no transaction may change.
+    Key,
+    Field(u16),
 }
 
 /// Refuses a place that keeps several objects or fields of which transactions write more than one.
@@ -33,8 +41,8 @@ pub(crate) fn check_overlaps(program: &Program, binding: &Binding) -> Result<(),
     for (index, object) in program.checked.objects.iter().enumerate() {
         let store = &program.checked.stores[object.store.index()];
         let Some(bound) = binding.stores.get(&*store.name) else { continue };
-        for (place, field) in places(&bound.engine, object) {
-            let part = Part { object: ObjectId(index as u32), field };
+        for (place, unit) in places(&bound.engine, object) {
+            let part = Part { object: ObjectId(index as u32), unit };
             let known = parts.entry(place).or_default();
             if !known.contains(&part) {
                 known.push(part);
@@ -42,6 +50,16 @@ pub(crate) fn check_overlaps(program: &Program, binding: &Binding) -> Result<(),
         }
     }
     for (place, parts) in parts {
+        let is_field = |part: &&Part| matches!(part.unit, Unit::Field(_)) && written.contains(part);
+        if let Some(key) = parts.iter().find(|part| part.unit == Unit::Key)
+            && let Some(field) = parts.iter().find(is_field)
+        {
+            let (key, field) = (called(program, *key), called(program, *field));
+            return Err(OpenError::Binding(format!(
+                "{field} is kept in {place}, which holds {key}, and a transaction writes it: the object would get another \
+                 key. Map it elsewhere, or do not write it"
+            )));
+        }
         let mut written = parts.into_iter().filter(|part| written.contains(part));
         if let (Some(one), Some(other)) = (written.next(), written.next()) {
             let (one, other) = (called(program, one), called(program, other));
@@ -56,9 +74,12 @@ pub(crate) fn check_overlaps(program: &Program, binding: &Binding) -> Result<(),
 
 fn called(program: &Program, part: Part) -> String {
     let object = &program.checked.objects[part.object.index()].declared;
-    match part.field {
-        Some(field) => format!("{}.{}", object.name, object.fields[usize::from(field)].name),
-        None => format!("objects {}", object.name),
+    match part.unit {
+        Unit::Field(field) => {
+            format!("{}.{}", object.name, object.fields[usize::from(field)].name)
+        }
+        Unit::Key => format!("the key of {}", object.name),
+        Unit::Whole => format!("objects {}", object.name),
     }
 }
 
@@ -68,19 +89,19 @@ fn written(program: &Program) -> Vec<Part> {
     let phases = program.plans.iter().flat_map(|plan| &plan.phases);
     for instr in phases.flat_map(|phase| &phase.code) {
         let Instr::Write { write, .. } = instr else { continue };
-        let part = |object: &ObjectId, field| Part { object: *object, field };
+        let part = |object: &ObjectId, unit| Part { object: *object, unit };
         match &write.kind {
             WriteKind::Assign(object, field) | WriteKind::Collection(object, field, _) => {
-                written.push(part(object, Some(*field)));
+                written.push(part(object, Unit::Field(*field)));
             }
             WriteKind::Create(object, fields) => {
-                written.push(part(object, None));
-                written.extend(fields.iter().map(|field| part(object, Some(*field))));
+                written.push(part(object, Unit::Whole));
+                written.extend(fields.iter().map(|field| part(object, Unit::Field(*field))));
             }
             WriteKind::Delete(object) => {
                 let count = program.checked.objects[object.index()].declared.fields.len() as u16;
-                written.push(part(object, None));
-                written.extend((0..count).map(|field| part(object, Some(field))));
+                written.push(part(object, Unit::Whole));
+                written.extend((0..count).map(|field| part(object, Unit::Field(field))));
             }
             WriteKind::Command(_) => {}
         }
@@ -91,7 +112,7 @@ fn written(program: &Program) -> Vec<Part> {
 }
 
 /// The places of an object in tables or keys of the application, in a text that is equal for equal places.
-fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
+fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Unit)> {
     let name = &*object.declared.name;
     match engine {
         #[cfg(feature = "postgres")]
@@ -106,7 +127,8 @@ fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
                 .fields
                 .iter()
                 .map(|(field, of)| (field, table(&of.table), [Some(&of.value), of.entry.as_ref()]));
-            in_tables(object, &table(&mapping.table), &mapping.columns, fields)
+            let columns = |field: &str| written_columns(mapping, field);
+            in_tables(object, (&table(&mapping.table), &mapping.key), columns, fields)
         }
         #[cfg(feature = "cassandra")]
         Engine::Cassandra(config) => {
@@ -119,7 +141,10 @@ fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
                 .fields
                 .iter()
                 .map(|(field, of)| (field, table(&of.table), [Some(&of.value), of.entry.as_ref()]));
-            in_tables(object, &table(&mapping.table), &mapping.columns, fields)
+            let columns = |field: &str| {
+                vec![mapping.columns.get(field).map_or(field, String::as_str).to_owned()]
+            };
+            in_tables(object, (&table(&mapping.table), &[]), columns, fields)
         }
         #[cfg(feature = "redis")]
         Engine::Redis(config) => {
@@ -129,7 +154,7 @@ fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
             let key = |pattern: &str| format!("keys {} at {server}", without_name(pattern));
             let mut places = Vec::new();
             for (index, field) in object.declared.fields.iter().enumerate() {
-                let (name, index) = (field.name.to_string(), Some(index as u16));
+                let (name, index) = (field.name.to_string(), Unit::Field(index as u16));
                 if let Some(own) = mapping.fields.get(&name) {
                     places.push((key(&own.key), index));
                 } else if let Some(hash) = &mapping.key {
@@ -137,32 +162,41 @@ fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
                     places.push((format!("{column} of {}", key(hash)), index));
                 }
             }
-            places.extend(mapping.key.iter().map(|hash| (key(hash), None)));
+            places.extend(mapping.key.iter().map(|hash| (key(hash), Unit::Whole)));
             places
         }
         _ => Vec::new(),
     }
 }
 
+/// The columns that a write of a field changes. A ref of several columns shares some with the key, and only compares them.
+#[cfg(feature = "postgres")]
+fn written_columns(mapping: &mingle_store_postgres::ObjectMapping, field: &str) -> Vec<String> {
+    let columns = mapping.columns_of(field);
+    let is_own = |name: &&str| columns.len() == 1 || !mapping.key.iter().any(|key| key == name);
+    columns.iter().copied().filter(is_own).map(str::to_owned).collect()
+}
+
 /// The columns and rows of an object's table, and the columns of its collections' tables.
 #[cfg(any(feature = "postgres", feature = "cassandra"))]
 fn in_tables<'a>(
     object: &hir::Object,
-    table: &str,
-    columns: &BTreeMap<String, String>,
+    (table, key): (&str, &[String]),
+    columns: impl Fn(&str) -> Vec<String>,
     collections: impl Iterator<Item = (&'a String, String, [Option<&'a String>; 2])>,
-) -> Vec<(String, Option<u16>)> {
-    let mut places = vec![(format!("rows of {table}"), None)];
+) -> Vec<(String, Unit)> {
+    let mut places = vec![(format!("rows of {table}"), Unit::Whole)];
+    places.extend(key.iter().map(|column| (format!("column {column} of {table}"), Unit::Key)));
     let collections: Vec<_> = collections.collect();
     for (index, field) in object.declared.fields.iter().enumerate() {
-        let (name, index) = (field.name.to_string(), Some(index as u16));
+        let (name, index) = (field.name.to_string(), Unit::Field(index as u16));
         if let Some((_, table, used)) = collections.iter().find(|(field, ..)| **field == name) {
             let used = used.iter().flatten();
             places.extend(used.map(|column| (format!("column {column} of {table}"), index)));
             continue;
         }
-        let column = columns.get(&name).unwrap_or(&name);
-        places.push((format!("column {column} of {table}"), index));
+        let columns = columns(&name).into_iter();
+        places.extend(columns.map(|column| (format!("column {column} of {table}"), index)));
     }
     places
 }
@@ -241,6 +275,19 @@ mod tests {
         );
         let other = "engine = \"embedded\"";
         check("transaction t(a: ref A) { a.n = 1; a.m = 2; }", &one, other, Some("A.n and A.m"));
+        check("transaction t(a: ref A) -> int { a.n = 1; return a.m; }", &one, other, None);
+    }
+
+    #[test]
+    fn a_field_on_the_column_of_a_key_is_not_written() {
+        let one = format!(
+            "{AT}[stores.one.objects]\nA = {{ table = \"t\", key = \"id\", columns = {{ m = \"id\" }}, \
+             fields = {{ tags = {{ table = \"g\", key = \"id\", value = \"tag\" }} }} }}"
+        );
+        let other = "engine = \"embedded\"";
+        let says =
+            "A.m is kept in column id of table public.t at db:5432/shop, which holds the key of A";
+        check("transaction t(a: ref A) { a.m = 1; }", &one, other, Some(says));
         check("transaction t(a: ref A) -> int { a.n = 1; return a.m; }", &one, other, None);
     }
 

@@ -134,6 +134,20 @@ impl Column {
         })
     }
 
+    /// True if its values and those of another type are the same scalars.
+    pub(crate) fn has_scalar(&self, schema: &Schema, other: &Type) -> bool {
+        scalar(schema, &self.value_type) == scalar(schema, other)
+    }
+
+    /// Returns the value for a part of a key that is in the same column.
+    pub(crate) fn of_key_part(&self, layout: &Layout, part: &Value) -> Option<Value> {
+        let mut part = part;
+        while let Value::Ref(object) = part {
+            part = object.key();
+        }
+        of_scalar(&layout.schema, &self.value_type, part.clone())
+    }
+
     /// Returns the kind of object that its values refer to, if they do.
     pub(crate) fn target(&self) -> Option<&str> {
         match &self.value_type {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use mingle_model::{FieldType, Name, ObjectType, Schema, Type, Value};
+use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
 use mingle_store::StoreSchema;
 use tokio_postgres::Client;
 
 use super::cascades::{Cascade, mark_reached};
 use super::circles::{mark_circles, reference};
 use super::column::{Column, Described, Use};
+use super::joined::check_count;
 use super::queries::{CASCADES, COLUMNS, CONSTRAINTS, REFERENCES, REST, UNIQUE, UPDATES};
 use super::{CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Reference, Rows};
 use crate::catalog::own_objects;
@@ -76,8 +77,9 @@ async fn check_folded(
                 checked.map_err(|why| (name.clone(), format!("column {}: {why}", column.name)))?;
                 is_checked = true;
             }
-            let Some(kind) = column.target() else { continue };
-            let target = found.get(kind).and_then(|mapped| mapped.rows.keys.first());
+        }
+        for (column, kind, at) in mapped.referring().filter(|(column, ..)| column.is_folded()) {
+            let target = found.get(kind).and_then(|mapped| mapped.rows.keys.get(at));
             if !target.is_some_and(Column::is_folded) {
                 let why = format!(
                     "column {} is citext, but the key of {kind} is not: it tells capital letters from small ones",
@@ -104,13 +106,17 @@ pub(crate) fn check_declared<'a>(
         let object = object.ok_or_else(|| {
             (name.as_str().into(), "no object of this name lives in this store".to_owned())
         })?;
-        check_fields(object, mapping).map_err(|why| (object.name.clone(), why))?;
+        check_fields(&schema.schema, object, mapping).map_err(|why| (object.name.clone(), why))?;
         Ok((object, mapping))
     });
     checked.collect()
 }
 
-fn check_fields(object: &ObjectType, mapping: &ObjectMapping) -> Result<(), String> {
+fn check_fields(
+    schema: &Schema,
+    object: &ObjectType,
+    mapping: &ObjectMapping,
+) -> Result<(), String> {
     let known = |name: &String| object.field_index(name).is_some();
     let named = mapping.columns.keys().chain(mapping.fields.keys());
     if let Some(unknown) = named.into_iter().find(|name| !known(name)) {
@@ -122,6 +128,11 @@ fn check_fields(object: &ObjectType, mapping: &ObjectMapping) -> Result<(), Stri
             let needs = if is_column { "a column" } else { "a table of its own, in `fields`" };
             let what = format!("{}.{}", object.name, field.name);
             return Err(format!("{what} is {}, which needs {needs}", field.field_type));
+        }
+        let columns = mapping.columns.get(&*field.name).filter(|columns| columns.len() != 1);
+        if let Some(columns) = columns {
+            let what = format!("{}.{}", object.name, field.name);
+            check_count(schema, &field.field_type, columns.len(), &what)?;
         }
     }
     Ok(())
@@ -155,22 +166,10 @@ async fn check(
             fields.push(field);
             continue;
         }
-        let column = mapping.columns.get(&name).unwrap_or(&name);
-        let described = table.column(column)?;
-        used.push(column.clone());
-        let needs_something = described.is_not_null && !described.has_default;
-        let (column, fill) = match &field.field_type {
-            FieldType::Register(inner) => {
-                (Column::of_register(schema, described, inner, &what)?, field.default.clone())
-            }
-            _ => (Column::counter(described, &what)?, Value::Int(0)),
-        };
-        if described.is_generated {
-            let why = format!("GENERATED ALWAYS column {} of {}", described.name, table.name);
-            constraints.read_only.insert(field.name.clone(), why);
-        }
-        let fill = (needs_something && !described.is_generated).then_some(fill);
-        fields.push(MappedField::Column { column, fill });
+        let (field, may_refuse) = table.row_field(schema, field, mapping, (&key_types, &what))?;
+        used.extend(mapping.columns_of(&name).into_iter().map(str::to_owned));
+        constraints.add(may_refuse);
+        fields.push(field);
     }
     // A column that lists its values refuses none of the program's.
     constraints.writes.retain(|refusal| !listed.explains(refusal));
@@ -194,10 +193,10 @@ impl Table {
         let registers =
             object.fields.iter().filter(|field| !mapping.fields.contains_key(&*field.name));
         let found = registers.flat_map(|field| {
-            let column = mapping.columns.get(&*field.name).map_or(&*field.name, String::as_str);
+            let columns = mapping.columns_of(&field.name);
             let updates = self.updates.iter();
-            let updates =
-                updates.filter(move |update| update.written.iter().any(|it| it == column));
+            let updates = updates
+                .filter(move |update| update.written.iter().any(|it| columns.contains(&&**it)));
             updates.map(|update| (field.name.clone(), update.clone()))
         });
         found.collect()
@@ -470,6 +469,7 @@ impl Table {
     }
 }
 
+mod fields;
 mod listed;
 mod numbered;
 mod positions;

@@ -22,12 +22,34 @@ pub struct ObjectMapping {
     /// The columns of the key: one, or for a struct one for each of its fields, in order.
     #[serde(deserialize_with = "one_or_many")]
     pub key: Vec<String>,
-    /// Columns of registers and counters whose names differ from the fields', by field.
-    #[serde(default)]
-    pub columns: BTreeMap<String, String>,
+    /// Columns of registers and counters whose names differ from the fields', by field. A ref to objects whose key is
+    /// a struct has one for each part of that key; some of them may be columns of `key`.
+    #[serde(default, deserialize_with = "by_field")]
+    pub columns: BTreeMap<String, Vec<String>>,
     /// Tables of sets, maps and logs, by field.
     #[serde(default)]
     pub fields: BTreeMap<String, CollectionMapping>,
+}
+
+impl ObjectMapping {
+    /// Returns the columns of a register or counter.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_store_postgres::ObjectMapping;
+    ///
+    /// let text = r#"{"table": "lines", "key": ["shop", "id"], "columns": {"order": ["shop", "order_id"]}}"#;
+    /// let mapping: ObjectMapping = serde_json::from_str(text).unwrap();
+    /// assert_eq!(mapping.columns_of("order"), ["shop", "order_id"]);
+    /// assert_eq!(mapping.columns_of("count"), ["count"]);
+    /// ```
+    pub fn columns_of<'a>(&'a self, field: &'a str) -> Vec<&'a str> {
+        match self.columns.get(field) {
+            Some(columns) => columns.iter().map(String::as_str).collect(),
+            None => vec![field],
+        }
+    }
 }
 
 /// The table of a set, map or log.
@@ -93,6 +115,7 @@ pub(crate) mod column;
 pub(crate) mod form;
 pub(crate) mod inspect;
 mod items;
+pub(crate) mod joined;
 mod labels;
 mod queries;
 pub(crate) mod read;
@@ -106,19 +129,36 @@ use crate::layout::Layout;
 use crate::wire::Param;
 use cascades::Cascade;
 use column::Column;
+use joined::Joined;
+
+/// One column or several.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a column, or a list of columns")]
+enum Names {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Names {
+    fn listed(self) -> Vec<String> {
+        match self {
+            Self::One(name) => vec![name],
+            Self::Many(names) => names,
+        }
+    }
+}
 
 /// Deserializes one name, or a list of names.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected a column, or a list of columns")]
-    enum Names {
-        One(String),
-        Many(Vec<String>),
-    }
-    Ok(match Names::deserialize(deserializer)? {
-        Names::One(name) => vec![name],
-        Names::Many(names) => names,
-    })
+    Names::deserialize(deserializer).map(Names::listed)
+}
+
+/// Deserializes one name or a list of names for each field.
+fn by_field<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
+    let names = BTreeMap::<String, Names>::deserialize(deserializer)?;
+    Ok(names.into_iter().map(|(field, names)| (field, names.listed())).collect())
 }
 
 /// A mapping that has been checked against the tables.
@@ -162,6 +202,12 @@ pub(crate) enum MappedField {
         /// a value.
         fill: Option<Value>,
     },
+    /// A register that is a ref, in several columns of the object's row.
+    Joined {
+        joined: Joined,
+        /// As for a column.
+        fill: Option<Value>,
+    },
     /// A set, in rows of its own.
     Set { rows: Rows, element: Column },
     /// A map, in rows of its own.
@@ -195,7 +241,7 @@ impl MappedField {
     /// Returns the rows of a collection.
     pub(crate) fn rows(&self) -> Option<&Rows> {
         match self {
-            Self::Column { .. } => None,
+            Self::Column { .. } | Self::Joined { .. } => None,
             Self::Set { rows, .. } | Self::Map { rows, .. } | Self::Log { rows, .. } => Some(rows),
         }
     }
@@ -203,17 +249,27 @@ impl MappedField {
     /// Returns its columns, but those of the object's key and of an order.
     fn columns(&self) -> impl Iterator<Item = &Column> {
         let columns = match self {
-            Self::Column { column, .. } => [Some(column), None],
-            Self::Set { element, .. } => [Some(element), None],
-            Self::Map { entry, value, .. } => [Some(entry), Some(value)],
-            Self::Log { line, .. } => [Some(line), None],
+            Self::Column { column, .. } => vec![column],
+            Self::Joined { joined, .. } => joined.columns().collect(),
+            Self::Set { element, .. } => vec![element],
+            Self::Map { entry, value, .. } => vec![entry, value],
+            Self::Log { line, .. } => vec![line],
         };
-        columns.into_iter().flatten()
+        columns.into_iter()
+    }
+
+    /// Returns the columns of the object's row that it writes.
+    pub(crate) fn written(&self) -> Vec<&Column> {
+        match self {
+            Self::Column { column, .. } => vec![column],
+            Self::Joined { joined, .. } => joined.own().collect(),
+            _ => Vec::new(),
+        }
     }
 
     fn rows_mut(&mut self) -> Option<&mut Rows> {
         match self {
-            Self::Column { .. } => None,
+            Self::Column { .. } | Self::Joined { .. } => None,
             Self::Set { rows, .. } | Self::Map { rows, .. } | Self::Log { rows, .. } => Some(rows),
         }
     }
@@ -266,6 +322,19 @@ impl Mapped {
         own.chain(self.fields.iter().flat_map(|field| {
             let keys = field.rows().map_or(&[][..], |rows| &rows.keys[..]);
             keys.iter().chain(field.columns())
+        }))
+    }
+
+    /// Returns the columns that hold a part of a ref: each with the kind that is referred to, and the place of the part
+    /// in its key.
+    fn referring(&self) -> impl Iterator<Item = (&Column, &str, usize)> {
+        let single = self.columns().filter_map(|column| Some((column, column.target()?, 0)));
+        let joined = self.fields.iter().filter_map(|field| match field {
+            MappedField::Joined { joined, .. } => Some(joined),
+            _ => None,
+        });
+        single.chain(joined.flat_map(|joined| {
+            joined.columns().enumerate().map(|(at, column)| (column, joined.kind(), at))
         }))
     }
 

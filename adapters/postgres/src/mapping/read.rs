@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use mingle_model::Value;
+use mingle_model::{Ref, Value};
 use mingle_store::{Address, Data, KeyRange, Read, Refusal};
 
 use super::column::Column;
@@ -172,6 +172,11 @@ impl Mapped {
             (MappedField::Column { column, .. }, _) => {
                 format!("SELECT {VERSION}, {} FROM {table} WHERE {condition}", column.selected())
             }
+            (MappedField::Joined { joined, .. }, _) => {
+                let columns: Vec<String> =
+                    joined.own().map(|column| format!(", {}", column.selected())).collect();
+                format!("SELECT {VERSION}{} FROM {table} WHERE {condition}", columns.concat())
+            }
             (MappedField::Set { rows, element: key }, Read::Contains(..))
             | (MappedField::Map { rows, entry: key, .. }, Read::Entry(..)) => {
                 let value = match field {
@@ -228,10 +233,9 @@ impl Mapped {
                 let sum = sum.parse();
                 Data::Counter(sum.map_err(|_| format!("column {} is too large", column.name))?)
             }
-            (MappedField::Column { column, .. }, _) => Data::Register(match rows.first() {
-                Some(row) => column.read(layout, cell(row, 1))?,
-                None => None,
-            }),
+            (field @ (MappedField::Column { .. } | MappedField::Joined { .. }), _) => {
+                Data::Register(field.register(layout, &address.object, rows.first())?)
+            }
             (_, Read::Contains(..)) => Data::Bool(!rows.is_empty()),
             (MappedField::Map { value, .. }, Read::Entry(..)) => {
                 Data::Register(match rows.first() {
@@ -265,6 +269,22 @@ impl Mapped {
             }
         };
         Ok((data, newest))
+    }
+}
+
+impl MappedField {
+    /// Returns the value of a register in the row of an object, if there is one.
+    fn register(
+        &self,
+        layout: &Layout,
+        object: &Ref,
+        row: Option<&Row>,
+    ) -> Result<Option<Value>, String> {
+        match (self, row) {
+            (Self::Column { column, .. }, Some(row)) => column.read(layout, cell(row, 1)),
+            (Self::Joined { joined, .. }, Some(row)) => joined.read(layout, object, (row, 1)),
+            _ => Ok(None),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Ref, Value};
-use mingle_store::{Address, Refusal, Write};
+use mingle_store::{Refusal, Write};
 
 use super::{Mapped, MappedField, Order, Positions, Rows, key_values, names, of_object};
 use crate::error::{REFUSED, UNWRITTEN};
@@ -14,8 +14,8 @@ use crate::layout::{Layout, Place};
 use crate::session::Step;
 use crate::wire::Param;
 
-/// The values assigned to the columns of one object: the last value, or a sum.
-pub(crate) type Assigned = BTreeMap<u16, Param>;
+/// The values assigned to the columns of one object, by field: the last value, or a sum.
+pub(crate) type Assigned = BTreeMap<u16, Vec<Param>>;
 
 /// The combined assignments to the row of each mapped object. The first write of an object carries
 /// all of them, its later writes carry none.
@@ -66,13 +66,11 @@ impl Gathered {
                 _ => drop(emptied.remove(object)),
             }
             let assigned = gathered.first.entry(first).or_default();
-            let column = |address: &Address| match mapped.fields.get(usize::from(address.field)) {
-                Some(MappedField::Column { column, .. }) => Some(column),
-                _ => None,
-            };
             match write {
                 Write::Assign(address, value) => {
-                    let Some(column) = column(address) else { continue };
+                    let Some(field) = mapped.fields.get(usize::from(address.field)) else {
+                        continue;
+                    };
                     let kind = &layout.kinds[object.kind()];
                     // A value that does not fit is refused when its own write is handled.
                     if !layout
@@ -81,15 +79,15 @@ impl Gathered {
                     {
                         continue;
                     }
-                    let param = column.assigned(layout, value);
+                    let Some(params) = field.assigned(layout, object, value) else { continue };
                     let table = || crate::name::unquoted(&mapped.rows.table);
-                    let param = param.map_err(|why| why.of_table(&table()))?;
-                    assigned.insert(address.field, param);
+                    let params = params.map_err(|why| why.of_table(&table()))?;
+                    assigned.insert(address.field, params);
                 }
                 Write::Add(address, amount) => {
                     let sum = sums.entry((first, address.field)).or_default();
                     *sum = sum.saturating_add(*amount);
-                    assigned.insert(address.field, Param::Text(sum.to_string()));
+                    assigned.insert(address.field, vec![Param::Text(sum.to_string())]);
                 }
                 _ => {}
             }
@@ -160,16 +158,16 @@ impl Mapped {
     ) -> Result<Step, Refusal> {
         let (mut changes, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
         let written: BTreeSet<u16> = assigned.keys().copied().collect();
-        for (field, param) in assigned {
-            let MappedField::Column { column, .. } = &self.fields[usize::from(field)] else {
-                continue;
-            };
-            params.push(param);
-            let (name, value) = (&column.name, column.parameter(params.len()));
-            let sum = is_counter(self, field).then(|| format!("coalesce({name}, 0) + "));
-            changes.push(format!("{name} = {}{value}", sum.unwrap_or_default()));
-            columns.push(name.clone());
-            values.push(value);
+        for (field, given) in assigned {
+            for (column, param) in self.fields[usize::from(field)].written().into_iter().zip(given)
+            {
+                params.push(param);
+                let (name, value) = (&column.name, column.parameter(params.len()));
+                let sum = is_counter(self, field).then(|| format!("coalesce({name}, 0) + "));
+                changes.push(format!("{name} = {}{value}", sum.unwrap_or_default()));
+                columns.push(name.clone());
+                values.push(value);
+            }
         }
         let Rows { table, keys, .. } = &self.rows;
         let condition = of_object(keys);
@@ -219,13 +217,23 @@ impl Mapped {
         (params, columns, values): (&mut Vec<Param>, &mut Vec<String>, &mut Vec<String>),
     ) -> Result<(), Refusal> {
         for (index, field) in (0u16..).zip(&self.fields) {
-            if let MappedField::Column { column, fill: Some(fill) } = field
-                && !written.contains(&index)
-            {
-                params.push(match fill {
-                    Value::Int(zero) if is_counter(self, index) => Param::Text(zero.to_string()),
-                    fill => column.param(layout, fill)?,
-                });
+            if written.contains(&index) {
+                continue;
+            }
+            let given = match field {
+                MappedField::Column { fill: Some(Value::Int(zero)), .. }
+                    if is_counter(self, index) =>
+                {
+                    vec![Param::Text(zero.to_string())]
+                }
+                MappedField::Column { column, fill: Some(fill) } => {
+                    vec![column.param(layout, fill)?]
+                }
+                MappedField::Joined { joined, fill: Some(fill) } => joined.filled(layout, fill)?,
+                _ => continue,
+            };
+            for (column, param) in field.written().into_iter().zip(given) {
+                params.push(param);
                 columns.push(column.name.clone());
                 values.push(column.parameter(params.len()));
             }
@@ -272,6 +280,22 @@ fn is_counter(mapped: &Mapped, field: u16) -> bool {
 }
 
 impl MappedField {
+    /// Returns the parameters for a value that a register is given; none if it is no register.
+    fn assigned(
+        &self,
+        layout: &Layout,
+        object: &Ref,
+        value: &Value,
+    ) -> Option<Result<Vec<Param>, Refusal>> {
+        match self {
+            Self::Column { column, .. } => {
+                Some(column.assigned(layout, value).map(|param| vec![param]))
+            }
+            Self::Joined { joined, .. } => Some(joined.assigned(layout, object, value)),
+            _ => None,
+        }
+    }
+
     fn step(&self, layout: &Layout, mut key: Vec<Param>, write: &Write) -> Result<Step, Refusal> {
         let next = key.len() + 1;
         Ok(match (self, write) {

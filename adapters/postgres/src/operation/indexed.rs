@@ -15,6 +15,7 @@ use crate::codec::Codec;
 use crate::layout::{Layout, Place};
 use crate::mapping::MappedField;
 use crate::mapping::column::Column;
+use crate::mapping::joined::parts_of_ref;
 use crate::session::Step;
 use crate::wire::{Cells, Param, Row, cell, int};
 
@@ -24,8 +25,8 @@ pub struct Indexed {
     read: IndexRead,
     table: String,
     is_own: bool,
-    /// The fields of the index.
-    fields: Vec<Part>,
+    /// The fields of the index: the columns of each.
+    fields: Vec<Vec<Part>>,
     keys: Vec<Part>,
 }
 
@@ -108,21 +109,24 @@ impl Indexed {
                 (&mapped.rows.table, false, keys)
             }
         };
-        let part = |name: &Name| {
+        let parts = |name: &Name| {
             let at = at(name)?;
             let field = &kind.fields[at];
             match &kind.place {
                 Place::Own { .. } => {
                     let codec = inner(layout.codec(field.inner()));
-                    Ok(Part::Own { column: field.column.clone(), codec })
+                    Ok(vec![Part::Own { column: field.column.clone(), codec }])
                 }
                 Place::Mapped(mapped) => match &mapped.fields[at] {
-                    MappedField::Column { column, .. } => Ok(Part::Mapped(column.clone())),
+                    MappedField::Column { column, .. } => Ok(vec![Part::Mapped(column.clone())]),
+                    MappedField::Joined { joined, .. } => {
+                        Ok(joined.columns().cloned().map(Part::Mapped).collect())
+                    }
                     _ => Err(missing(name)),
                 },
             }
         };
-        let fields = read.fields.iter().map(part).collect::<Result<Vec<Part>, String>>()?;
+        let fields = read.fields.iter().map(parts).collect::<Result<Vec<Vec<Part>>, String>>()?;
         Ok(Self { read: read.clone(), table: table.to_owned(), is_own, fields, keys })
     }
 
@@ -133,7 +137,7 @@ impl Indexed {
             Part::Mapped(column) => Some(crate::name::unquoted(&column.name)),
             Part::Own { .. } => None,
         };
-        let columns = self.fields.iter().map(column).collect::<Option<_>>()?;
+        let columns = self.fields.iter().flatten().map(column).collect::<Option<_>>()?;
         Some((&self.table, columns))
     }
 
@@ -156,17 +160,19 @@ impl Indexed {
 
     /// Returns the statement without bounds, to check it against the server.
     pub fn plain_text(&self) -> String {
-        let equal = self.fields.iter().enumerate().take(self.read.equal);
-        let mut conditions: Vec<String> = equal
-            .map(|(at, part)| format!("{} = {}", part.compared(), part.parameter(at + 1)))
+        let equal = self.fields.iter().take(self.read.equal).flatten();
+        let mut conditions: Vec<String> = (1..)
+            .zip(equal)
+            .map(|(at, part)| format!("{} = {}", part.compared(), part.parameter(at)))
             .collect();
+        let most = conditions.len() + 1;
         conditions.extend(self.presence());
-        self.text(&conditions, false, self.read.equal + 1)
+        self.text(&conditions, false, most)
     }
 
     fn presence(&self) -> impl Iterator<Item = String> + '_ {
         let is_there = self.is_own.then(|| "mingle_exists".to_owned());
-        let rest = self.fields[self.read.equal..].iter();
+        let rest = self.fields[self.read.equal..].iter().flatten();
         is_there.into_iter().chain(rest.map(|part| format!("{} IS NOT NULL", part.compared())))
     }
 
@@ -185,10 +191,18 @@ impl Indexed {
             ));
             Ok::<(), Refusal>(())
         };
-        for (part, value) in self.fields.iter().zip(question.equal) {
-            compare(part, "=", value)?;
+        for (parts, value) in self.fields.iter().zip(question.equal) {
+            match &parts[..] {
+                [part] => compare(part, "=", value)?,
+                several => {
+                    for (part, value) in several.iter().zip(parts_of_ref(value)) {
+                        compare(part, "=", value)?;
+                    }
+                }
+            }
         }
-        if let Some(next) = self.fields.get(question.equal.len()) {
+        // Refs have no order, so a field with bounds has one column.
+        if let Some([next]) = self.fields.get(question.equal.len()).map(Vec::as_slice) {
             for (bound, operator) in [(question.from, ">="), (question.before, "<")] {
                 if let Some(value) = bound {
                     compare(next, operator, value)?;
@@ -226,7 +240,7 @@ impl Indexed {
         }
         let selected: Vec<String> = self.keys.iter().map(Part::selected).collect();
         let direction = if is_reversed { " DESC" } else { "" };
-        let rest = self.fields[self.read.equal..].iter().chain(&self.keys);
+        let rest = self.fields[self.read.equal..].iter().flatten().chain(&self.keys);
         let order: Vec<String> =
             rest.map(|part| format!("{}{direction}", part.compared())).collect();
         format!(
@@ -266,14 +280,15 @@ impl Indexed {
     /// Returns a statement that finds two objects with the same values in all fields, in a table of Mingle's own.
     pub fn twice_text(&self) -> String {
         let compared =
-            |parts: &[Part]| -> Vec<String> { parts.iter().map(Part::compared).collect() };
-        let selected = self.keys.iter().chain(&self.fields).map(Part::selected);
-        let selected: Vec<String> = selected.collect();
-        let fields = compared(&self.fields);
+            |parts: &[&Part]| -> Vec<String> { parts.iter().map(|part| part.compared()).collect() };
+        let (own, keys): (Vec<&Part>, Vec<&Part>) =
+            (self.fields.iter().flatten().collect(), self.keys.iter().collect());
+        let selected: Vec<String> = keys.iter().chain(&own).map(|part| part.selected()).collect();
+        let fields = compared(&own);
         let mut present = fields.iter().map(|field| format!("{field} IS NOT NULL"));
         let present: Vec<String> =
             std::iter::once("mingle_exists".to_owned()).chain(&mut present).collect();
-        let order = [&fields[..], &compared(&self.keys)].concat();
+        let order = [&fields[..], &compared(&keys)].concat();
         format!(
             "SELECT {} FROM (SELECT *, count(*) OVER (PARTITION BY {}) AS mingle_alike FROM {} WHERE {}) AS f \
              WHERE mingle_alike > 1 ORDER BY {} LIMIT 2",
@@ -297,7 +312,7 @@ impl Indexed {
     ) -> Result<Option<String>, String> {
         let [one, other] = rows else { return Ok(None) };
         let objects = (self.object(layout, one, false)?, self.object(layout, other, false)?);
-        let values = self.fields.iter().enumerate();
+        let values = self.fields.iter().flatten().enumerate();
         let values = values.map(|(at, part)| part.read(layout, cell(one, self.keys.len() + at)));
         let values = values.collect::<Result<Vec<Value>, String>>()?;
         Ok(Some(twice(&self.read, &values, (&objects.0, &objects.1))))

@@ -388,16 +388,14 @@ fn assigned<'w>(
     writes: &[&Write],
     counts: impl Fn(&Value) -> bool,
 ) -> BTreeSet<&'w str> {
-    let column = |write: &&Write| match write {
+    let field = |write: &&Write| match write {
         Write::Assign(address, value) if counts(value) => {
-            match mapped.fields.get(usize::from(address.field))? {
-                MappedField::Column { column, .. } => Some(&*column.name),
-                _ => None,
-            }
+            mapped.fields.get(usize::from(address.field))
         }
         _ => None,
     };
-    writes.iter().filter_map(column).collect()
+    let columns = writes.iter().filter_map(field).flat_map(MappedField::written);
+    columns.map(|column| &*column.name).collect()
 }
 
 /// Returns the collection that a write changes.

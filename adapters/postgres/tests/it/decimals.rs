@@ -36,7 +36,7 @@ fn config(url: String, table: &str) -> PostgresConfig {
     let mapping = ObjectMapping {
         table: table.into(),
         key: vec!["id".into()],
-        columns: BTreeMap::from([("any".into(), "any value".into())]),
+        columns: BTreeMap::from([("any".into(), vec!["any value".into()])]),
         fields: BTreeMap::from([
             ("seen".into(), of("seen", "n", None)),
             ("notes".into(), of("notes", "note", Some("n"))),

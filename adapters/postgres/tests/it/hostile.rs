@@ -213,8 +213,11 @@ async fn mapped(client: &Client, random: &mut Random) -> ObjectMapping {
     ObjectMapping {
         table: format!("{}.{}", names.schema, names.notes),
         key: vec![names.id.clone()],
-        columns: [("name".into(), names.name.clone()), ("count".into(), names.count.clone())]
-            .into(),
+        columns: [
+            ("name".into(), vec![names.name.clone()]),
+            ("count".into(), vec![names.count.clone()]),
+        ]
+        .into(),
         fields: [("tags".into(), tags), ("marks".into(), marks), ("lines".into(), lines)].into(),
     }
 }

@@ -89,7 +89,7 @@ async fn shop() -> Option<Shop> {
     let customers = ObjectMapping {
         table: table("customers"),
         key: vec!["email".into()],
-        columns: BTreeMap::from([("name".into(), "full_name".into())]),
+        columns: BTreeMap::from([("name".into(), vec!["full_name".into()])]),
         fields: BTreeMap::from([
             ("interests".into(), collection(table("interests"), "topic")),
             ("settings".into(), settings),
@@ -339,8 +339,8 @@ async fn what_does_not_fit_is_refused_at_the_start() {
         (|m| m.table = "nowhere".into(), "there is no table"),
         (|m| m.key = vec!["full_name".into()], "is not unique"),
         (|m| m.key = vec!["nickname".into()], "may be null"),
-        (|m| drop(m.columns.insert("name".into(), "age".into())), "column age is smallint"),
-        (|m| drop(m.columns.insert("age".into(), "years".into())), "has no column years"),
+        (|m| drop(m.columns.insert("name".into(), vec!["age".into()])), "column age is smallint"),
+        (|m| drop(m.columns.insert("age".into(), vec!["years".into()])), "has no column years"),
         (|m| drop(m.fields.remove("visits")), "a table of its own"),
         (|m| m.fields.get_mut("settings").expect("mapped").entry = None, "needs `entry`"),
     ];
@@ -438,7 +438,7 @@ async fn columns_of_every_type_that_fits_hold_values() {
     let mapping = ObjectMapping {
         table: name,
         key: vec!["id".into()],
-        columns: BTreeMap::from([("odd".into(), "odd \"name".into())]),
+        columns: BTreeMap::from([("odd".into(), vec!["odd \"name".into()])]),
         ..ObjectMapping::default()
     };
     let mut config = PostgresConfig::at(url);

@@ -83,6 +83,8 @@ pub struct Field {
     pub name: String,
     /// Its column.
     pub column: String,
+    /// The further columns, of a ref to an object whose key is a struct.
+    pub more: Vec<String>,
     /// Its type, `option` included.
     pub declared: String,
     /// True if only the database can set it.
@@ -112,6 +114,13 @@ pub struct Collection {
     pub value: String,
     /// A remark on it.
     pub remark: Option<String>,
+}
+
+impl Field {
+    /// Returns its columns.
+    pub fn columns(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.column).chain(&self.more)
+    }
 }
 
 impl Object {

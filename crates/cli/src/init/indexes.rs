@@ -26,16 +26,11 @@ pub fn indexes(table: &TableDescription, fields: &[Field]) -> Vec<Index> {
     for field in fields {
         taken.take(field.name.clone());
     }
-    let leading = |columns: &[String]| -> Vec<String> {
-        let of_column = |column: &String| fields.iter().find(|field| field.column == *column);
-        let fit =
-            |column| of_column(column).filter(|field| is_fit(field) && is_exact(table, column));
-        let leading = columns.iter().map_while(fit).take(FIELDS_MAX);
-        leading.map(|field| field.name.clone()).collect()
-    };
+    let leading = |columns: &[String]| leading(table, fields, columns);
     let uniques = table.uniques.iter().map(|columns| (leading(columns), columns.len()));
-    let uniques = uniques.filter(|(fields, all)| fields.len() == *all).map(|(all, _)| (all, true));
-    let others = table.indexes.iter().map(|columns| (leading(columns), false));
+    let uniques =
+        uniques.filter(|((_, covered), all)| covered == all).map(|((fields, _), _)| (fields, true));
+    let others = table.indexes.iter().map(|columns| (leading(columns).0, false));
     let mut found: Vec<Index> = Vec::new();
     for (fields, is_unique) in uniques.chain(others) {
         if fields.is_empty() || found.iter().any(|index| index.fields == fields) {
@@ -46,6 +41,26 @@ pub fn indexes(table: &TableDescription, fields: &[Field]) -> Vec<Index> {
         found.push(Index { fields, name: (name != usual).then_some(name), is_unique });
     }
     found
+}
+
+/// Returns the fields that hold the first columns of an index, and the number of those columns. A ref of several
+/// columns stands for them where they are next to each other, in any order.
+fn leading(table: &TableDescription, fields: &[Field], columns: &[String]) -> (Vec<String>, usize) {
+    let (mut found, mut covered) = (Vec::new(), 0);
+    while found.len() < FIELDS_MAX {
+        let rest = &columns[covered..];
+        let is_next = |field: &&Field| {
+            let next = rest.get(..=field.more.len());
+            next.is_some_and(|next| field.columns().all(|column| next.contains(column)))
+        };
+        let Some(field) = fields.iter().find(is_next) else { break };
+        if !is_fit(field) || !field.columns().all(|column| is_exact(table, column)) {
+            break;
+        }
+        found.push(field.name.clone());
+        covered += 1 + field.more.len();
+    }
+    (found, covered)
 }
 
 /// True if a register's type can be that of an index.
@@ -81,7 +96,7 @@ mod tests {
 
     fn field(name: &str, declared: &str) -> Field {
         let (name, declared) = (name.to_owned(), declared.to_owned());
-        Field { column: format!("c_{name}"), name, declared, is_read_only: false }
+        Field { column: format!("c_{name}"), more: Vec::new(), name, declared, is_read_only: false }
     }
 
     fn table(columns: &[&[&str]]) -> TableDescription {
@@ -154,6 +169,22 @@ mod tests {
         let table = TableDescription { uniques, ..table(&all) };
         let found: Vec<String> = indexes(&table, &fields).iter().map(Index::text).collect();
         assert_eq!(found, ["unique b;", "unique b, a;", "index by a;"]);
+    }
+
+    #[test]
+    fn a_ref_of_several_columns_stands_for_all_of_them() {
+        let order = Field { more: vec!["shop".into()], ..field("order", "ref Order") };
+        let fields = [order, field("a", "int")];
+        let columns: [&[&str]; 5] = [
+            &["shop", "c_order", "c_a"],
+            &["c_order", "shop"],
+            &["c_order", "c_a"],
+            &["c_a", "shop", "c_order"],
+            &["c_a", "shop", "id", "c_order"],
+        ];
+        let expected =
+            ["index by order, a;", "index by order;", "index by a, order;", "index by a;"];
+        assert_eq!(found(&columns, &fields), expected);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::enums::{Enum, Enums};
 use super::indexes::{Index, indexes};
 use super::join;
 use super::names::{Taken, identifier, of_object};
+use super::refs::Refs;
 
 /// The object that a foreign key of one column refers to, by schema, table and column.
 type Targets = BTreeMap<(String, String, String), String>;
@@ -17,6 +18,8 @@ type Targets = BTreeMap<(String, String, String), String>;
 /// The tables, and the objects among them.
 pub struct Known<'a> {
     schema: &'a str,
+    /// The objects whose keys are structs, with their tables.
+    structs: Vec<(&'a TableDescription, String)>,
     /// The objects, by schema, table and column of the key.
     targets: Targets,
     /// The tables whose keys stay plain: objects whose keys are refs to each other must not form a
@@ -49,7 +52,7 @@ impl Known<'_> {
         table: &TableDescription,
         column: &ColumnDescription,
     ) -> Result<String, String> {
-        let plain = self.enums.declared(table, column, &column.fits.clone()?.to_string());
+        let plain = self.plain(table, column)?;
         let is_own_key = table.key.len() == 1 && table.key[0] == column.name;
         match self.object(table, &column.name) {
             Some(_) if is_own_key && self.plain.contains(&table.name) => Ok(plain),
@@ -57,6 +60,56 @@ impl Known<'_> {
             None => Ok(plain),
         }
     }
+
+    /// Returns the type of a column's values, without `option` and `ref`; or the reason why it has none.
+    pub fn plain(
+        &self,
+        table: &TableDescription,
+        column: &ColumnDescription,
+    ) -> Result<String, String> {
+        Ok(self.enums.declared(table, column, &column.fits.clone()?.to_string()))
+    }
+
+    /// Returns the object in a table whose key is a struct, with the table.
+    pub fn of_struct(&self, schema: &str, table: &str) -> Option<(&TableDescription, &str)> {
+        let mut structs = self.structs.iter().filter(|_| schema == self.schema);
+        let (table, object) = structs.find(|(found, _)| found.name == table)?;
+        Some((table, object))
+    }
+}
+
+impl<'a> Known<'a> {
+    /// Finds the objects whose keys are structs, and returns the sets and maps of join tables, by table. What others
+    /// refer to has to be an object.
+    fn find_structs(
+        &mut self,
+        tables: &'a [TableDescription],
+        taken: &mut Taken,
+    ) -> BTreeMap<&'a str, join::Join> {
+        let mut joins = BTreeMap::new();
+        for table in tables {
+            if unfit(table).is_none() || table.name.contains('.') || table.obstacle.is_some() {
+                continue;
+            }
+            let is_object = has_struct_key(table);
+            let join = join::collections(table, self)
+                .filter(|_| !is_object || !is_referred_to(self.schema, tables, &table.name));
+            match join {
+                Some(join) => drop(joins.insert(&*table.name, join)),
+                None if is_object => {
+                    self.structs.push((table, taken.take(of_object(&table.name))));
+                }
+                None => {}
+            }
+        }
+        joins
+    }
+}
+
+/// True if a foreign key of several columns refers to the table.
+fn is_referred_to(schema: &str, tables: &[TableDescription], name: &str) -> bool {
+    let mut keys = tables.iter().flat_map(|table| &table.foreign_keys);
+    keys.any(|key| key.columns.len() > 1 && key.schema == schema && key.table == name)
 }
 
 fn is_over(key: &ForeignKey, column: &str) -> bool {
@@ -121,6 +174,7 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
     taken.take(store.to_owned());
     let mut known = Known {
         schema,
+        structs: Vec::new(),
         targets: Targets::new(),
         plain: BTreeSet::new(),
         folding: folding(tables),
@@ -132,6 +186,7 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
     }
     known.enums = Enums::of(tables, &mut taken);
     known.plain = circles(tables, &known);
+    let mut joins = known.find_structs(tables, &mut taken);
     let mut design = Design {
         store: store.to_owned(),
         kind: Kind::Postgres,
@@ -148,18 +203,15 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
             design.left_out.push(why);
             continue;
         }
-        match join::collections(table, &known) {
-            Some(join) => {
-                let owner = design.objects.iter_mut().find(|object| object.name == join.owner);
-                owner.expect("the owner is an object").add_all(join);
-            }
-            None if has_struct_key(table) => {
-                let name = taken.take(of_object(&table.name));
-                let mut object = object(table, &known, name);
-                object.key.declared = taken.take(object.key.declared);
-                design.objects.push(object);
-            }
-            None => design.left_out.push(why),
+        if let Some(join) = joins.remove(&*table.name) {
+            let owner = design.objects.iter_mut().find(|object| object.name == join.owner);
+            owner.expect("the owner is an object").add_all(join);
+        } else if let Some((_, name)) = known.of_struct(schema, &table.name) {
+            let mut object = object(table, &known, name.to_owned());
+            object.key.declared = taken.take(object.key.declared);
+            design.objects.push(object);
+        } else {
+            design.left_out.push(why);
         }
     }
     design.objects.sort_by(|a, b| a.table.cmp(&b.table));
@@ -203,8 +255,9 @@ fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
     let is_struct = table.key.len() > 1;
     let mut taken = Taken::default();
     let key_name = is_struct.then(|| taken.take("key".into()));
+    let refs = Refs::of(table, known, &mut taken);
     let (mut parts, mut fields, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-    for column in &table.columns {
+    for column in table.columns.iter().filter(|column| !refs.columns.contains(&column.name)) {
         let column_name = &column.name;
         match known.declared(table, column) {
             Err(why) => {
@@ -226,6 +279,7 @@ fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
                 let field = Field {
                     name: taken.take(identifier(column_name, "column")),
                     column: column_name.clone(),
+                    more: Vec::new(),
                     declared: if is_option { format!("option<{declared}>") } else { declared },
                     is_read_only: column.is_read_only,
                 };
@@ -233,6 +287,7 @@ fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
             }
         }
     }
+    fields.extend(refs.fields);
     let place = |part: &Field| table.key.iter().position(|column| *column == part.column);
     parts.sort_by_key(place);
     let key = match key_name {
@@ -252,7 +307,7 @@ fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
         collections: Vec::new(),
         indexes,
         left_out,
-        remarks: table.remarks.clone(),
+        remarks: [&table.remarks[..], &refs.remarks].concat(),
     }
 }
 

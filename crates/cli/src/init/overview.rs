@@ -1,8 +1,10 @@
 //! The table of the parts of a schema, with the place of each in the program or the reason why it has none.
 
+use std::collections::BTreeSet;
+
 use mingle_gen::one_line;
 
-use super::design::{Design, Kind, LeftOut, Object};
+use super::design::{Design, Field, Kind, LeftOut, Object};
 
 /// A part of a schema.
 struct Line {
@@ -52,8 +54,9 @@ pub fn overview(design: &Design) -> String {
 fn of_object(kind: Kind, object: &Object) -> Vec<Line> {
     let table = &object.table;
     let line = |part: String, place: String| Line { table: table.clone(), part, place };
-    let mapped = object.key.parts.len() + object.fields.len();
-    let mapped = if kind == Kind::Redis { object.fields.len() } else { mapped };
+    let fields = object.fields.iter().chain(&object.key.parts);
+    let columns: BTreeSet<&String> = fields.flat_map(Field::columns).collect();
+    let mapped = if kind == Kind::Redis { object.fields.len() } else { columns.len() };
     let count = match object.left_out.len() {
         0 => format!("{mapped} {}", kind.parts(mapped)),
         more => format!("{mapped} of {} {}", mapped + more, kind.parts(mapped + more)),

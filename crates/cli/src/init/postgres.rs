@@ -78,8 +78,15 @@ pub fn binding(design: &Design, address: &str) -> String {
         let renamed: Vec<String> = object
             .fields
             .iter()
-            .filter(|field| field.name != field.column)
-            .map(|field| format!("{} = {}", field.name, toml_string(&field.column)))
+            .filter(|field| field.name != field.column || !field.more.is_empty())
+            .map(|field| {
+                let columns: Vec<String> =
+                    field.columns().map(|column| toml_string(column)).collect();
+                match &columns[..] {
+                    [column] => format!("{} = {column}", field.name),
+                    several => format!("{} = [{}]", field.name, several.join(", ")),
+                }
+            })
             .collect();
         if !renamed.is_empty() {
             writeln!(text, "columns = {{ {} }}", renamed.join(", ")).expect("a string takes all");

@@ -84,8 +84,9 @@ impl Table {
             let Some(declared) = declared.filter(|_| !mapping.fields.contains_key(&name)) else {
                 continue;
             };
-            let column = mapping.columns.get(&name).unwrap_or(&name);
-            self.hold(&mut listed, column, declared, &format!("{}.{name}", object.name))?;
+            for column in mapping.columns_of(&name) {
+                self.hold(&mut listed, column, declared, &format!("{}.{name}", object.name))?;
+            }
         }
         Ok(listed)
     }

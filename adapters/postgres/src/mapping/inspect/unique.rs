@@ -49,13 +49,14 @@ impl Table {
         for read in reads.filter(is_one) {
             let mut columns = Vec::with_capacity(read.fields.len());
             for field in &read.fields {
-                let name = field.to_string();
-                let column = mapping.columns.get(&name).unwrap_or(&name);
-                self.is_exact(column, &format!("{}.{field}", object.name))?;
-                columns.push(column.clone());
+                for column in mapping.columns_of(field) {
+                    self.is_exact(column, &format!("{}.{field}", object.name))?;
+                    columns.push(column.to_owned());
+                }
             }
             let mut sorted = columns.clone();
             sorted.sort();
+            sorted.dedup();
             let rows = client.query(KEPT, &[&self.name, &sorted]).await;
             let rows = rows.map_err(|error| message(&error))?;
             if rows.is_empty() {

@@ -60,6 +60,7 @@ fn object(table: &TableDescription, name: String) -> Object {
     let mut field = |column: &ColumnDescription, declared: String| Field {
         name: taken.take(identifier(&column.name, "column")),
         column: column.name.clone(),
+        more: Vec::new(),
         declared,
         is_read_only: false,
     };

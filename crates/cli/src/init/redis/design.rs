@@ -298,6 +298,7 @@ fn object(sampled: &Sampled, family: &Family, objects: &mut Taken) -> Object {
         object.fields.push(Field {
             name,
             column: column.to_owned(),
+            more: Vec::new(),
             declared: declared.to_owned(),
             is_read_only: false,
         });

@@ -164,3 +164,56 @@ fn a_shop_that_rents_films_is_mapped() {
     );
     assert_eq!(database.number("SELECT count(*) FROM payment_p1 WHERE amount = 4.99"), 1);
 }
+
+/// Foreign keys of several columns are refs; where they cannot be, a note says why.
+#[test]
+fn a_shop_for_several_tenants_is_mapped() {
+    let case: Case<'_> = (
+        "tenants",
+        include_str!("schemas/tenants.sql"),
+        include_str!("schemas/tenants.txt"),
+        &[
+            ("Order", r#"{"tenant_id":1,"id":8}"#, r#""replaces":{"tenant_id":1,"id":7}"#),
+            (
+                "Line",
+                r#"{"tenant_id":1,"order_id":8,"number":1}"#,
+                r#""sku":{"tenant_id":1,"sku":"tea"}"#,
+            ),
+            (
+                "Line",
+                r#"{"tenant_id":1,"order_id":8,"number":1}"#,
+                r#""order":{"tenant_id":1,"id":8}"#,
+            ),
+            (
+                "Parcel",
+                "0e37df36-f698-11e6-8dd4-cb9ced3df976",
+                r#""delivery":{"tenant_id":1,"day":"2026-02-01"}"#,
+            ),
+        ],
+    );
+    let folder = folder(&[]);
+    let path = folder.path();
+    let Some((database, program)) = begun(path, case) else { return };
+    extend(
+        path,
+        &program,
+        "transaction buy(line: ref Line, product: ref Product, amount: int) -> list<ref Line> {
+            line.sku = product;
+            line.amount = amount;
+            return Line.by_sku(product).first(5);
+        }",
+    );
+    let line = r#"line={"tenant_id":1,"order_id":8,"number":1}"#;
+    let buy = |product: &str| {
+        mingle(
+            path,
+            &["run", "shop.mingle", "buy", line, &format!("product={product}"), "amount=4"],
+        )
+    };
+    let run = buy(r#"{"tenant_id":1,"sku":"tea"}"#);
+    assert_eq!(run.stdout, "[{\"tenant_id\":1,\"order_id\":8,\"number\":1}]\n", "{}", run.stderr);
+    assert_eq!(database.number("SELECT count(*) FROM lines WHERE amount = 4"), 1);
+    let run = buy(r#"{"tenant_id":2,"sku":"tea"}"#);
+    assert_ne!(run.code, Some(0), "{}", run.stdout);
+    assert!(run.stderr.contains("column tenant_id is part of the key of"), "{}", run.stderr);
+}

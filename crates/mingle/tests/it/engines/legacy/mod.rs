@@ -2,6 +2,7 @@
 
 mod beside;
 mod composite;
+mod joined;
 mod keys;
 mod reaching;
 mod refusing;
