@@ -11,4 +11,5 @@ mod matrix;
 mod silent;
 mod site;
 mod takes;
+mod types;
 mod uniques;
