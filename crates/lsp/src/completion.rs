@@ -154,6 +154,7 @@ impl Place<'_> {
             "->" => self.types(offer),
             "<" | "," if self.is_in_type_arguments() => self.types(offer),
             "{" | "," if self.is_in_fields() => self.fields(offer),
+            "{" | "}" if self.match_around().is_some() => self.arms(offer),
             "unique" | "by" | "," if self.object_around().is_some() => self.registers(offer),
             _ => self.anything(offer),
         }
@@ -262,6 +263,71 @@ impl Place<'_> {
             }
         }
         None
+    }
+
+    /// Returns the names of the arms before the place, if it is where an arm of a `match` can stand.
+    fn match_around(&self) -> Option<Vec<&str>> {
+        let (mut depth, mut arms, mut brace) = (0_usize, Vec::new(), None);
+        for token in (0..self.token).rev() {
+            match self.source.tokens[token as usize].kind {
+                TokenKind::Punct(Punct::RightBrace | Punct::RightParen | Punct::RightBracket) => {
+                    depth += 1;
+                }
+                TokenKind::Punct(Punct::LeftBrace | Punct::LeftParen | Punct::LeftBracket) => {
+                    let Some(outer) = depth.checked_sub(1) else {
+                        brace = Some(token);
+                        break;
+                    };
+                    depth = outer;
+                }
+                TokenKind::Punct(Punct::Semicolon) if depth == 0 => return None,
+                _ if depth == 0 && self.is_arm(token) => arms.push(self.source.token_text(token)),
+                _ => {}
+            }
+        }
+        // The expression between `match` and the brace has no braces but those of a struct.
+        for token in (0..brace?).rev() {
+            match self.source.tokens[token as usize].kind {
+                TokenKind::Keyword(Keyword::Match) => return Some(arms),
+                TokenKind::Punct(
+                    Punct::Semicolon | Punct::LeftBrace | Punct::RightBrace | Punct::FatArrow,
+                ) => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// True if a token is the name of an arm: `causal(n) =>` or `late =>`.
+    fn is_arm(&self, token: u32) -> bool {
+        let is = |at: u32, punct: Punct| {
+            let found = self.source.tokens.get((token + at) as usize);
+            found.is_some_and(|found| found.kind == TokenKind::Punct(punct))
+        };
+        is(1, Punct::FatArrow)
+            || (is(1, Punct::LeftParen) && is(3, Punct::RightParen) && is(4, Punct::FatArrow))
+    }
+
+    /// Offers the arms that a `match` does not have yet: those of an `option`, or of an answer that may be weak or late.
+    fn arms(&self, offer: &mut Offer) {
+        let there = self.match_around().unwrap_or_default();
+        let of_option = ["some", "none"];
+        let has = |names: &[&str]| there.iter().any(|name| names.contains(name));
+        let is_option = has(&of_option);
+        if !is_option {
+            let levels = LEVELS.iter().chain(&["late"]).filter(|name| !there.contains(name));
+            levels.for_each(|name| offer.add(name, CompletionItemKind::EnumMember, None));
+            for found in self.names.declarations().filter(|found| found.kind == Kind::Level) {
+                if !there.contains(&&*found.name) {
+                    offer.add(&found.name, item_kind(found.kind), Some(found.shown.clone()));
+                }
+            }
+        }
+        if is_option || there.is_empty() {
+            for name in of_option.iter().filter(|name| !there.contains(name)) {
+                offer.add(name, CompletionItemKind::Keyword, None);
+            }
+        }
     }
 
     fn is_in_fields(&self) -> bool {

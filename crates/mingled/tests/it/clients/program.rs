@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::status::get;
+use super::status::{OF_OTHERS, get};
 use super::{PATIENCE, Raw};
 
 /// A process that is killed with the test, if it has not ended.
@@ -130,6 +130,10 @@ fn a_cluster_is_three_processes_with_the_same_data() {
             let (_, facts) = get(place[1], "/status.json");
             facts.matches("\"state\":\"connected\"").count() == 2
         });
+        let (_, figures) = get(place[1], "/metrics");
+        for figure in OF_OTHERS {
+            assert!(figures.contains(&format!("\n{figure}{{")), "{figure}: {figures}");
+        }
     }
     clients[0].expect("SET a 1 => +OK\nWAIT 0 0 => :2");
     until("the others see it", || clients[1..].iter_mut().all(|it| it.ask("GET a") == "\"1\""));

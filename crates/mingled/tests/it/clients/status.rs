@@ -1,5 +1,6 @@
 //! The status page, over HTTP.
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
@@ -80,6 +81,45 @@ fn requests_of_clients_are_counted() {
     ] {
         assert!(facts.contains(part), "{part} is missing in {facts}");
     }
+    page.stop();
+    started.stop();
+}
+
+/// Returns the names of figures in a text.
+fn named(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let names = text.split(|c| !is_part(c)).filter(|word| word.starts_with("mingled_"));
+    names.map(str::to_owned).collect()
+}
+
+/// The figures that are there only beside other data centers.
+pub const OF_OTHERS: [&str; 4] = [
+    "mingled_data_center_incarnations_total",
+    "mingled_data_center_lag_seconds",
+    "mingled_data_center_state",
+    "mingled_data_center_state_since_seconds",
+];
+
+/// The book's table, the dashboard and the alarms name the figures that there are.
+#[test]
+fn operators_see_each_figure() {
+    let mut started = Started::new();
+    let page = page(&started);
+    let (_, told) = get(page.address(), "/metrics");
+    let types = told.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let figure = |(name, kind): (&str, &str)| match kind {
+        "counter" => format!("{name}_total"),
+        "info" => format!("{name}_info"),
+        _ => name.to_owned(),
+    };
+    let shown: BTreeSet<String> = types.map(figure).chain(OF_OTHERS.map(str::to_owned)).collect();
+    let dashboard = include_str!("../../../../../docs/grafana-mingled.json");
+    serde_json::from_str::<serde_json::Value>(dashboard).expect("it is JSON");
+    assert_eq!(named(dashboard), shown, "the dashboard, and what there is");
+    let book = named(include_str!("../../../../../docs/mingled.md"));
+    assert!(shown.is_subset(&book), "not in the book: {:?}", shown.difference(&book));
+    let alarms = named(include_str!("../../../../../docs/alarms.yml"));
+    assert!(!alarms.is_empty() && alarms.is_subset(&shown), "{:?}", alarms.difference(&shown));
     page.stop();
     started.stop();
 }

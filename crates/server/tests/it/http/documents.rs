@@ -304,4 +304,6 @@ fn operators_are_told_of_each_figure_and_see_them_drawn() {
     let bare = |name: String| name.strip_suffix("_bucket").map_or(name.clone(), str::to_owned);
     let drawn: BTreeSet<String> = figures(dashboard).into_iter().map(bare).collect();
     assert_eq!(drawn, shown, "the dashboard, and what there is");
+    let alarms = figures(include_str!("../../../../../docs/alarms.yml"));
+    assert!(!alarms.is_empty() && alarms.is_subset(&shown), "{:?}", alarms.difference(&shown));
 }

@@ -114,6 +114,15 @@ fn completion_offers_what_can_stand_there() {
     assert_ne!(indexed, TEXT);
     let indexes = labels(&mut client, &indexed.replacen("return delivered;", "Group.|", 1));
     assert_eq!(indexes, ["open"]);
+    let mut arms = |arms: &str| {
+        let found = format!("match group.members.size() by 5ms {{ {arms} }} return delivered;");
+        labels(&mut client, &TEXT.replacen("return delivered;", &found, 1)).join(" ")
+    };
+    assert_eq!(arms("|"), "linearizable snapshot causal eventual late some none");
+    assert_eq!(arms("causal(n) => { group.exists(); } |"), "linearizable snapshot eventual late");
+    assert_eq!(arms("l| => { }"), "linearizable snapshot causal eventual late some none");
+    assert_eq!(arms("some(n) => { if n > 0 { return 1; } } |"), "none");
+    assert!(arms("causal(n) => { | }").contains("let"), "an arm has statements");
     let inside = labels(&mut client, &TEXT.replacen("/// Delivers", "/// Del|ivers", 1));
     assert!(inside.is_empty(), "{inside:?}");
     assert_eq!(client.end(), Some(0));
