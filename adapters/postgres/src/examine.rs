@@ -89,13 +89,23 @@ async fn one(
     findings
 }
 
-/// Asks for an index of all rows of a table that begins with these columns, in this order.
-const COVERED: &str = "SELECT EXISTS (SELECT FROM pg_index AS i \
-    WHERE i.indrelid = $1::text::regclass AND i.indisvalid AND i.indpred IS NULL AND \
-    (SELECT array_agg(a.attname::text ORDER BY k.place) \
+/// Selects the columns of each index of all rows of a table, in their order; an expression has no name.
+const COLUMNS: &str = "SELECT (SELECT array_agg(coalesce(a.attname::text, '') ORDER BY k.place) \
         FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place) \
-        JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
-        WHERE k.place <= cardinality($2::text[])) = $2::text[])";
+        LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+        WHERE k.place <= i.indnkeyatts) \
+    FROM pg_index AS i WHERE i.indrelid = $1::text::regclass AND i.indisvalid AND i.indpred IS NULL";
+
+/// True if an index of these columns begins with those of the fields. The columns of one field, a ref, may stand in any
+/// order.
+fn begins_with(columns: &[String], fields: &[Vec<String>]) -> bool {
+    let mut rest = columns;
+    fields.iter().all(|field| {
+        let Some((next, others)) = rest.split_at_checked(field.len()) else { return false };
+        rest = others;
+        field.iter().all(|column| next.contains(column))
+    })
+}
 
 /// Looks for the database's indexes behind those of the program.
 async fn indexes(client: &Client, layout: &Layout, schema: &StoreSchema) -> Vec<Finding> {
@@ -104,10 +114,12 @@ async fn indexes(client: &Client, layout: &Layout, schema: &StoreSchema) -> Vec<
     // Each index has several queries.
     for read in reads.filter(|read| read.equal == 0 && !read.counts) {
         let Ok(index) = Indexed::new(layout, read) else { continue };
-        let Some((table, columns)) = index.columns() else { continue };
-        let listed = columns.join(", ");
-        findings.push(match client.query_one(COVERED, &[&table, &columns]).await {
-            Ok(row) if row.get(0) => {
+        let Some((table, fields)) = index.columns() else { continue };
+        let listed = fields.concat().join(", ");
+        let covers =
+            |row: &tokio_postgres::Row| begins_with(&row.get::<_, Vec<String>>(0), &fields);
+        findings.push(match client.query(COLUMNS, &[&table]).await {
+            Ok(rows) if rows.iter().any(covers) => {
                 Finding::good("index", format!("{} has an index of {table}", index.name()))
             }
             Ok(_) => Finding::warning(
@@ -321,4 +333,27 @@ fn reason(error: &OpenError) -> String {
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_begins_with_the_columns_of_each_field() {
+        let list = |names: &str| names.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (columns, fields, expected) in [
+            ("shop order amount", "shop order|amount", true),
+            ("order shop amount", "shop order|amount", true),
+            ("order amount shop", "shop order|amount", false),
+            ("amount shop order", "shop order", false),
+            ("order shop", "shop order|amount", false),
+            ("order  shop", "shop order", false),
+            ("a b", "a|b", true),
+            ("b a", "a|b", false),
+        ] {
+            let fields: Vec<Vec<String>> = fields.split('|').map(list).collect();
+            assert_eq!(begins_with(&list(columns), &fields), expected, "{columns}: {fields:?}");
+        }
+    }
 }

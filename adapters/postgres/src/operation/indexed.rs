@@ -130,14 +130,15 @@ impl Indexed {
         Ok(Self { read: read.clone(), table: table.to_owned(), is_own, fields, keys })
     }
 
-    /// Returns the columns of an existing table that the index compares, unquoted, with its table; none for a table of
-    /// Mingle's own.
-    pub fn columns(&self) -> Option<(&str, Vec<String>)> {
+    /// Returns the columns of an existing table that the index compares, unquoted and by field, with its table; none for
+    /// a table of Mingle's own.
+    pub fn columns(&self) -> Option<(&str, Vec<Vec<String>>)> {
         let column = |part: &Part| match part {
             Part::Mapped(column) => Some(crate::name::unquoted(&column.name)),
             Part::Own { .. } => None,
         };
-        let columns = self.fields.iter().flatten().map(column).collect::<Option<_>>()?;
+        let columns = |parts: &Vec<Part>| parts.iter().map(column).collect::<Option<_>>();
+        let columns = self.fields.iter().map(columns).collect::<Option<_>>()?;
         Some((&self.table, columns))
     }
 
