@@ -16,7 +16,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::config::{MingledConfig, OpenError};
 use crate::limits::{IDLE_MAX, MESSAGE_BYTES_MAX};
-use crate::security::{WrongKey, explain};
+use crate::security::{Credentials, TlsConfig, WrongKey, explain};
 use crate::stream::Stream;
 use crate::wire::{HELLO, Hello, PROTOCOL, Welcome, decode, framed};
 
@@ -111,7 +111,7 @@ impl Link {
     pub fn all(config: &MingledConfig, program: &(Vec<u8>, [u8; 32])) -> Vec<Arc<Self>> {
         let cluster = Arc::new(config.cluster.map(OnceLock::from).unwrap_or_default());
         let tls = config.tls.as_ref();
-        let connector = tls.map(|tls| tls.connector()).transpose();
+        let connector = tls.map(TlsConfig::connector).transpose();
         let encryption = |address: &str| match (tls, &connector) {
             (Some(tls), Ok(Some(connector))) => {
                 Ok(Some((connector.clone(), tls.name_at(address)?)))
@@ -243,9 +243,9 @@ impl Link {
 
     /// Connects, signs in, and declares the stores.
     async fn greet(&self, examined: Option<&Name>) -> Result<(Stream, Welcome), Undialed> {
-        let encryption = self.encryption.as_ref().map_err(|wrong| wrong.clone())?;
+        let encryption = self.encryption.as_ref().map_err(Clone::clone)?;
         // A password in a file may have changed.
-        let user = self.config.credentials.as_ref().map(|it| it.sign_in()).transpose()?;
+        let user = self.config.credentials.as_ref().map(Credentials::sign_in).transpose()?;
         let away = |error: io::Error| Undialed::Away(error.to_string());
         let tcp = TcpStream::connect(&self.address).await.map_err(away)?;
         tcp.set_nodelay(true).map_err(away)?;

@@ -326,7 +326,7 @@ mod tests {
             match expected {
                 Ok(password) => assert_eq!(found.as_deref(), Ok(password)),
                 Err(start) => {
-                    assert!(found.as_ref().is_err_and(|it| it.starts_with(start)), "{found:?}")
+                    assert!(found.as_ref().is_err_and(|it| it.starts_with(start)), "{found:?}");
                 }
             }
         }

@@ -38,7 +38,7 @@ const WAKE: Duration = Duration::from_secs(2);
 
 /// The time after which the machine of a silent program is asked for a sign of life, then the time between the
 /// questions, and their number.
-const ALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(10), 6);
+const ALIVE: (Duration, Duration, u32) = (Duration::from_mins(1), Duration::from_secs(10), 6);
 
 /// The open stores of a program, in its order.
 pub type Opened = Arc<Vec<Arc<GeoStore>>>;

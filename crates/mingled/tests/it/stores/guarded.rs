@@ -87,7 +87,8 @@ impl Guarded {
     /// Returns the keys of TLS with the right authority.
     fn tls(&self) -> String {
         let roots = self.path("ca.pem");
-        format!("tls = true\nserver_name = \"localhost\"\nroot_certificates = {roots:?}\n")
+        let roots = roots.display();
+        format!("tls = true\nserver_name = \"localhost\"\nroot_certificates = \"{roots}\"\n")
     }
 
     /// Opens the program, and returns the error.
@@ -410,7 +411,7 @@ fn an_examination_says_what_is_wrong() {
         // It has declared nothing: a program with another declaration opens the stores.
         let other = "store vault: linearizable; store wall: causal;
             object Box in vault { key name: string; value: string; }
-            object Note in wall { key name: string; sum: set<int>; }
+            object Note in wall { key name: string; sum: counter; }
             transaction name(box: ref Box) -> string { return box.value; }
             transaction note(name: string) { Note[name].sum.add(1); }";
         let other = mingle::compile(other).expect("the program compiles");

@@ -282,7 +282,7 @@ fn requests_that_are_none_end_the_connection_with_the_reason() {
                 stream.write_all(&program).expect("it reads");
                 assert!(matches!(message(&mut stream), Welcome::Known { .. }));
             }
-            refused => panic!("{refused:?}"),
+            refused @ Welcome::Refused { .. } => panic!("{refused:?}"),
         }
         stream
     };
