@@ -19,6 +19,12 @@ use crate::wire::{Answered, Given, Program, Progress, Request, framed};
 /// The first id of engines in clusters; engines in this process have lower ones.
 const FIRST_ENGINE: u64 = 1 << 63;
 
+/// The number of times that a request is sent whose connection was closed because its user has changed.
+pub(crate) const SIGN_INS_MAX: usize = 3;
+
+/// The reason of a request that was not carried out because the user has changed.
+pub(crate) const CHANGED: &str = "the user of the binding was changed";
+
 /// A program's connections to the data centers of a cluster.
 pub struct Cluster {
     /// The connections to each data center, in the order of their names.
@@ -73,11 +79,15 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// For each: when it cannot be reached, or is of another cluster than the configuration says.
-    pub async fn probe(config: MingledConfig) -> Vec<(String, Result<u128, OpenError>)> {
+    /// For each: when it cannot be reached, is not trusted, is of another cluster than the configuration says, or when the
+    /// user may not have the store, if one is given.
+    pub async fn probe(
+        config: MingledConfig,
+        store: Option<&Name>,
+    ) -> Vec<(String, Result<u128, OpenError>)> {
         let links = Link::all(&config, &(Vec::new(), [0; 32]));
         let probe =
-            |link: Arc<Link>| async move { (link.address().to_owned(), link.probe().await) };
+            |link: Arc<Link>| async move { (link.address().to_owned(), link.probe(store).await) };
         join_all(links.into_iter().map(probe)).await
     }
 
@@ -128,12 +138,24 @@ impl Cluster {
 
     /// Sends a request outside of transactions.
     async fn ask(&self, number: u16, place: usize, request: &Request) -> Result<Given, StoreError> {
-        let connection = self.connect(number, place).await?;
-        let asked = connection.ask::<Answered>(request).await;
-        let (connection, answered) =
-            asked.map_err(|failed: Failed| self.unavailable(number, place, &failed.reason()))?;
-        connection.keep();
-        answered
+        for _ in 0..SIGN_INS_MAX {
+            let connection = self.connect(number, place).await?;
+            let asked = connection.ask::<Answered>(request).await;
+            let (connection, answered) = asked
+                .map_err(|failed: Failed| self.unavailable(number, place, &failed.reason()))?;
+            if matches!(answered, Ok(Given::Again)) {
+                self.user_changed(place);
+                continue;
+            }
+            connection.keep();
+            return answered;
+        }
+        Err(self.unavailable(number, place, CHANGED))
+    }
+
+    /// Notes that the user of the connections to a data center has changed: later ones sign in again.
+    pub(crate) fn user_changed(&self, place: usize) {
+        self.links[place].forget_idle();
     }
 
     /// Ends a transaction that a caller has dropped.

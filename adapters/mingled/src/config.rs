@@ -7,6 +7,7 @@ use std::time::Duration;
 use mingle_model::Name;
 
 use crate::limits::{ANSWER_WITHIN, CONNECT_WITHIN, ROUND_TRIP};
+use crate::security::{Credentials, TlsConfig, WrongKey, is_loopback};
 
 /// The addresses of a cluster.
 ///
@@ -30,6 +31,12 @@ pub struct MingledConfig {
     /// The number of the cluster, if it is to be checked. After it has connected once, a program accepts
     /// no other cluster in any case.
     pub cluster: Option<u128>,
+    /// The user and its password, if the data centers have users.
+    pub credentials: Option<Credentials>,
+    /// The encryption of connections; without it there is none.
+    pub tls: Option<TlsConfig>,
+    /// True if the password may go to other machines without encryption.
+    pub plain_text: bool,
     /// The longest time to connect.
     pub connect_timeout: Duration,
     /// The longest wait for an answer.
@@ -45,6 +52,9 @@ impl MingledConfig {
             address: address.into(),
             servers: BTreeMap::new(),
             cluster: None,
+            credentials: None,
+            tls: None,
+            plain_text: false,
             connect_timeout: CONNECT_WITHIN,
             answer_timeout: ANSWER_WITHIN,
             round_trip: ROUND_TRIP,
@@ -83,6 +93,45 @@ impl MingledConfig {
     pub fn check_address(&self) -> Result<(), String> {
         self.addresses().try_for_each(|(_, address)| check(address))
     }
+
+    /// Checks all that can be checked without a data center: the form of the addresses, the password and the
+    /// certificates, and that no password goes to another machine without encryption.
+    ///
+    /// # Errors
+    ///
+    /// The key of the binding that is wrong, and the reason.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_store_mingled::{Credentials, MingledConfig, Password};
+    ///
+    /// let credentials = Credentials::new("shop", Password::Text("secret".into()));
+    /// let near = MingledConfig { credentials: Some(credentials), ..MingledConfig::at("localhost:6398") };
+    /// assert!(near.check().is_ok());
+    /// let far = MingledConfig { address: "10.0.0.1:6398".into(), ..near };
+    /// assert_eq!(far.check().unwrap_err().key, "tls");
+    /// ```
+    pub fn check(&self) -> Result<(), WrongKey> {
+        let key = if self.servers.is_empty() { "address" } else { "servers" };
+        self.check_address().map_err(|reason| WrongKey { key, reason })?;
+        if let Some(tls) = &self.tls {
+            tls.check(self.addresses().map(|(_, address)| address))?;
+        }
+        let Some(credentials) = &self.credentials else { return Ok(()) };
+        credentials.check()?;
+        let far = self.addresses().find(|(_, address)| !is_loopback(address));
+        match far.filter(|_| self.tls.is_none() && !self.plain_text) {
+            None => Ok(()),
+            Some((_, address)) => Err(WrongKey {
+                key: "tls",
+                reason: format!(
+                    "the password would cross the network to {address} as it is: expected tls = true, or \
+                     plain_text = true where the network is trusted"
+                ),
+            }),
+        }
+    }
 }
 
 /// Checks the form of an address.
@@ -113,6 +162,13 @@ pub enum OpenError {
         /// The reason.
         reason: String,
     },
+    /// There is no connection to the data center that both ends trust: a certificate, the encryption or the password.
+    Untrusted {
+        /// The address.
+        address: String,
+        /// The reason.
+        reason: String,
+    },
     /// The data center cannot be reached.
     Unavailable {
         /// The address.
@@ -128,6 +184,9 @@ impl fmt::Display for OpenError {
             Self::Config { store, reason } => write!(f, "stores.{store}: {reason}"),
             Self::Refused { address, reason } => {
                 write!(f, "the data center at {address} refuses: {reason}")
+            }
+            Self::Untrusted { address, reason } => {
+                write!(f, "no trusted connection to the data center at {address}: {reason}")
             }
             Self::Unavailable { address, reason } => {
                 write!(f, "the data center at {address} cannot be reached: {reason}")

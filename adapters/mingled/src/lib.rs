@@ -7,7 +7,8 @@
 //!
 //! - [`config`]: the address, and the errors of opening.
 //! - [`wire`]: the messages, which the server shares; [`schema`]: a program's declarations as a message.
-//! - `link`: connections; `cluster`: a program's connection; `store`, `transaction`, `united`: the
+//! - [`security`]: the user and the encryption of connections.
+//! - `link`, `stream`: connections; `cluster`: a program's connection; `store`, `transaction`, `united`: the
 //!   interface.
 //! - [`limits`]: the named bounds.
 
@@ -16,11 +17,14 @@ pub mod config;
 pub mod limits;
 mod link;
 pub mod schema;
+pub mod security;
 mod store;
+mod stream;
 mod transaction;
 mod united;
 pub mod wire;
 
 pub use cluster::Cluster;
 pub use config::{MingledConfig, OpenError};
+pub use security::{Credentials, Identity, Password, TlsConfig, WrongKey};
 pub use store::MingledStore;

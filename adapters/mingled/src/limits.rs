@@ -18,6 +18,15 @@ pub const IDLE_MAX: usize = 64;
 /// The most bytes of a message: 64 MiB.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
+/// The most bytes of the first message of a connection, which comes before the data center knows the user: 4 KiB.
+pub const HELLO_BYTES_MAX: usize = 4 << 10;
+
+/// The most bytes of a user's name.
+pub const USER_BYTES_MAX: usize = 256;
+
+/// The most bytes of a password.
+pub const PASSWORD_BYTES_MAX: usize = 1 << 10;
+
 /// The most stores of a program in one cluster.
 pub const STORES_MAX: usize = 100;
 

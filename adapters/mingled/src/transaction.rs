@@ -7,7 +7,7 @@ use mingle_store::{
     Answer, BoxFuture, Commit, Committed, Read, Session, StoreError, Transaction, Write,
 };
 
-use crate::cluster::Cluster;
+use crate::cluster::{CHANGED, Cluster, SIGN_INS_MAX};
 use crate::link::{Connection, Failed};
 use crate::wire::{Answered, Given, Opening, Request};
 
@@ -74,23 +74,34 @@ impl Conversation {
             let reason = "an earlier answer was lost, and with it the transaction";
             return Err(said(self.cluster.unavailable(self.first, self.place, reason)));
         }
-        let connection = match self.connection.take() {
+        let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.cluster.connect(self.first, self.place).await.map_err(said)?,
         };
         // Until the answer is here, a caller that stops waiting loses the transaction.
         self.is_lost = true;
-        let request = request(self.opening.take());
-        let error = |reason: String| self.cluster.unavailable(self.first, self.place, &reason);
-        match connection.ask::<Answered>(&request).await {
-            Ok((connection, answered)) => {
-                self.connection = Some(connection);
-                self.is_lost = false;
-                answered.map_err(Trouble::Said)
+        let opening = self.opening.take();
+        // Nothing of the transaction is at the data center yet, so its first request can be sent again.
+        let sends = if opening.is_some() { SIGN_INS_MAX } else { 1 };
+        let request = request(opening);
+        let error = |it: &Self, reason: &str| it.cluster.unavailable(it.first, it.place, reason);
+        for send in 1..=sends {
+            match connection.ask::<Answered>(&request).await {
+                Ok((_, Ok(Given::Again))) => self.cluster.user_changed(self.place),
+                Ok((connection, answered)) => {
+                    self.connection = Some(connection);
+                    self.is_lost = false;
+                    return answered.map_err(Trouble::Said);
+                }
+                Err(Failed::NotSent(reason)) => return Err(said(error(self, &reason))),
+                Err(Failed::Lost(reason)) => return Err(Trouble::Lost(error(self, &reason))),
             }
-            Err(Failed::NotSent(reason)) => Err(said(error(reason))),
-            Err(Failed::Lost(reason)) => Err(Trouble::Lost(error(reason))),
+            if send == sends {
+                break;
+            }
+            connection = self.cluster.connect(self.first, self.place).await.map_err(said)?;
         }
+        Err(said(error(self, CHANGED)))
     }
 
     /// Ends the conversation after a request that has ended the transaction.

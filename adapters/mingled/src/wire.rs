@@ -1,11 +1,12 @@
 //! The messages between a program and a data center, version [`PROTOCOL`].
 //!
 //! A message is its length in bytes, a big-endian 32-bit number, and that many bytes of postcard. A
-//! connection begins with [`HELLO`] and the digest of the program's declarations; if the data center does
-//! not know them, the program sends them. From then on each [`Request`] has an [`Answered`], except
+//! connection begins with [`HELLO`] and a [`Hello`]: the user and the password, if the data center has users, and the
+//! digest of the program's declarations. If the data center does not know them, the program sends them. From then on each [`Request`] has an [`Answered`], except
 //! [`Request::Drop`]. A connection has at most one transaction at a time, which ends with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use mingle_model::{Level, Name, Origin, Stamp, TransactionId};
 use mingle_store::{
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::schema::Declared;
 
 /// The version of the protocol; others are refused.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The first bytes of a connection, before its messages.
 pub const HELLO: &[u8; 8] = b"mingle\r\n";
@@ -31,6 +32,40 @@ pub struct Hello {
     pub cluster: Option<u128>,
     /// The [digest](crate::schema::digest) of the program's declarations.
     pub program: [u8; 32],
+    /// The user, if the binding has one.
+    pub user: Option<SignIn>,
+    /// A store that the user must be allowed to have, of a sender that declares none because it only examines.
+    pub examined: Option<Name>,
+}
+
+/// A user with its password.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignIn {
+    /// The name of the user.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
+
+impl fmt::Debug for SignIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SignIn({})", self.user)
+    }
+}
+
+/// Returns the version of the protocol at the beginning of a [`Hello`] of any version; none if there is none.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_store_mingled::wire::{Hello, PROTOCOL, framed, version};
+///
+/// let hello = Hello { protocol: PROTOCOL, cluster: None, program: [0; 32], user: None, examined: None };
+/// assert_eq!(version(&framed(&hello)[4..]), Some(PROTOCOL));
+/// assert_eq!(version(&[]), None);
+/// ```
+pub fn version(hello: &[u8]) -> Option<u32> {
+    postcard::take_from_bytes(hello).ok().map(|(version, _)| version)
 }
 
 /// The answer to a [`Hello`], and to the declarations.
@@ -159,6 +194,9 @@ pub enum Given {
     Outcome(Outcome),
     /// The progress of the data centers.
     Everywhere(Progress),
+    /// Nothing was carried out, and the transaction has ended, because the user of the connection has changed. The data
+    /// center closes the connection: the program connects again.
+    Again,
 }
 
 /// The answer to a [`Request`].

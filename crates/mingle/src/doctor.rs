@@ -124,7 +124,7 @@ async fn examine_store(
             ("cassandra", mingle_store_cassandra::examine(config.clone(), schema).await)
         }
         #[cfg(feature = "mingled")]
-        Engine::Mingled(config) => ("mingled", data_centers(config).await),
+        Engine::Mingled(config) => ("mingled", data_centers(config, &schema.store).await),
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => {
             let begin = Instant::now();
@@ -139,11 +139,11 @@ async fn examine_store(
     }
 }
 
-/// Asks each data center of `mingled` for the number of its cluster.
+/// Asks each data center of `mingled` for the number of its cluster, and if the user may have the store.
 #[cfg(feature = "mingled")]
-async fn data_centers(config: &mingle_store_mingled::MingledConfig) -> Vec<Finding> {
+async fn data_centers(config: &mingle_store_mingled::MingledConfig, store: &Name) -> Vec<Finding> {
     let begin = Instant::now();
-    let answers = mingle_store_mingled::Cluster::probe(config.clone()).await;
+    let answers = mingle_store_mingled::Cluster::probe(config.clone(), Some(store)).await;
     let took = begin.elapsed().as_millis();
     let are_several = answers.len() > 1;
     let finding =

@@ -68,7 +68,10 @@ impl OpenError {
             #[cfg(feature = "mingled")]
             Self::Mingled(error) => {
                 use mingle_store_mingled::OpenError as Error;
-                matches!(error, Error::Config { .. } | Error::Refused { .. })
+                matches!(
+                    error,
+                    Error::Config { .. } | Error::Refused { .. } | Error::Untrusted { .. }
+                )
             }
             #[cfg(feature = "worker")]
             Self::Worker(error) => {

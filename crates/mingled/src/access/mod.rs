@@ -7,14 +7,16 @@
 mod audit;
 mod category;
 mod rule;
+mod stream;
 mod tls;
 mod user;
 mod users;
 
 pub use audit::{Audit, AuditEvent, Denial};
 pub use category::{CATEGORIES, categories, in_category};
+pub use stream::{Incoming, Stream};
 pub use tls::{Configs, Tls, TlsFiles, shake_hands};
-pub use user::{Denied, User};
+pub use user::{Denied, PROGRAMS, User};
 pub use users::{Users, UsersError};
 
 /// Returns random bytes for a password; `None` if the system gives none.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::category::in_category;
-use super::user::{KeyRule, Parts, User};
+use super::user::{KeyRule, PROGRAMS, Parts, User};
 use crate::commands::{find, refusal};
 
 /// The maximum length of a rule, in bytes.
@@ -135,6 +135,9 @@ fn of_category(user: &mut User, category: &str, is_allowed: bool) -> Result<(), 
     if category == "all" {
         user.rules.clear();
         user.commands.clear();
+        if is_allowed {
+            user.commands.insert(PROGRAMS, Parts::All);
+        }
     }
     for command in commands {
         if is_allowed {
@@ -153,6 +156,14 @@ fn of_command(user: &mut User, name: &str, is_allowed: bool) -> Result<(), Strin
         None => (name, None),
     };
     note(&mut user.rules, format!("{}{name}", sign(is_allowed)));
+    if name == PROGRAMS {
+        if is_allowed {
+            user.commands.insert(PROGRAMS, Parts::All);
+        } else {
+            user.commands.remove(PROGRAMS);
+        }
+        return Ok(());
+    }
     let Some(command) = find(command.as_bytes()) else {
         // A file of Redis names commands that are not here.
         if refusal(command.as_bytes()).is_some() {

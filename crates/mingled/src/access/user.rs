@@ -11,6 +11,10 @@ use crate::resp::Bytes;
 /// Commands that every connection may run.
 const FREE: [&str; 4] = ["auth", "hello", "quit", "reset"];
 
+/// The name of the right to have stores of a program of Mingle, as rules name a command. Clients of Redis have no
+/// command of this name.
+pub const PROGRAMS: &str = "mingle";
+
 /// Commands whose first item is written, while the others are read.
 const INTO_FIRST: [&str; 7] = [
     "sdiffstore",
@@ -118,7 +122,11 @@ impl User {
         Self {
             is_on: true,
             is_open: true,
-            commands: all().map(|command| (command.name, Parts::All)).collect(),
+            commands: all()
+                .map(|command| command.name)
+                .chain([PROGRAMS])
+                .map(|name| (name, Parts::All))
+                .collect(),
             keys: vec![KeyRule::all()],
             rules: vec!["+@all".into()],
             ..Self::new("default".into())
@@ -191,6 +199,45 @@ impl User {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the user may have the stores of these names in a program of Mingle: it needs the right
+    /// [`PROGRAMS`], and each name must match a pattern for reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// The right, or the first store that is not allowed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingled::access::{Denied, User};
+    ///
+    /// let user = User::from_rules("shop", "on >secret ~shop_* %R~feed +mingle").unwrap();
+    /// assert!(user.check_programs(["shop_orders", "shop_stock"]).is_ok());
+    /// assert_eq!(user.check_programs(["feed"]), Err(Denied::Key("feed".as_bytes().into())));
+    /// let user = User::from_rules("cache", "on >secret ~* +@all -mingle").unwrap();
+    /// assert_eq!(user.check_programs([]), Err(Denied::Command("mingle".into())));
+    /// ```
+    pub fn check_programs<'a>(
+        &self,
+        stores: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), Denied> {
+        if !self.commands.contains_key(PROGRAMS) {
+            return Err(Denied::Command(PROGRAMS.into()));
+        }
+        let is_allowed = |store: &&str| {
+            let fits = |it: &&KeyRule| matches(it.pattern.as_bytes(), store.as_bytes());
+            let (mut reads, mut writes) = (false, false);
+            for rule in self.keys.iter().filter(fits) {
+                (reads, writes) = (reads || rule.reads, writes || rule.writes);
+            }
+            reads && writes
+        };
+        match stores.into_iter().find(|store| !is_allowed(store)) {
+            Some(store) => Err(Denied::Key(store.as_bytes().into())),
+            None => Ok(()),
+        }
     }
 
     fn check_command(&self, command: &Command, args: &[Bytes]) -> Result<(), Denied> {

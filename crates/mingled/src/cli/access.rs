@@ -10,16 +10,16 @@ use mingled::access::{Audit, Tls, TlsFiles, Users};
 /// The files, as arguments or members of the file with the settings.
 #[derive(Clone, Debug, Default, Args)]
 pub struct AccessFiles {
-    /// File of users, with the lines of an aclfile of Redis. Without it all clients may do everything.
+    /// File of users, with the lines of an aclfile of Redis. Without it all clients and programs may do everything.
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
-    /// File of PEM with the certificate of the server: clients connect with TLS.
+    /// File of PEM with the certificate of the server: clients and programs connect with TLS.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
     /// File of PEM with the key of the certificate.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub tls_key: Option<PathBuf>,
-    /// File of PEM with the roots of certificates that clients must have.
+    /// File of PEM with the roots of certificates that clients and programs must have.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub tls_client_ca: Option<PathBuf>,
     /// File to which a line of JSON is added for each event that concerns security.
@@ -86,6 +86,16 @@ impl AccessFiles {
         }
     }
 
+    /// Returns the words that tell if programs of Mingle have encryption and users.
+    pub fn guard(&self) -> &'static str {
+        match (&self.tls_certificate, &self.users) {
+            (Some(_), Some(_)) => "encrypted, with users",
+            (Some(_), None) => "encrypted, without users",
+            (None, Some(_)) => "not encrypted, with users",
+            (None, None) => "not encrypted, without users",
+        }
+    }
+
     /// Returns the last lines of the summary of settings.
     pub fn summary(&self) -> String {
         let shown = |file: &Option<PathBuf>| {
@@ -110,7 +120,7 @@ impl AccessFiles {
 }
 
 impl Access {
-    /// Checks that clients and data centers of other machines have passwords or certificates, and that these are
+    /// Checks that clients, programs and data centers of other machines have passwords or certificates, and that these are
     /// encrypted.
     ///
     /// # Errors
@@ -119,6 +129,7 @@ impl Access {
     pub fn check(
         &self,
         listen: SocketAddr,
+        engine: Option<SocketAddr>,
         peers: &[SocketAddr],
         files: &AccessFiles,
     ) -> Result<(), String> {
@@ -129,25 +140,36 @@ impl Access {
                  [peer_tls], or plain_text = true (--plain-text) where the network is trusted"
             ));
         }
-        if listen.ip().is_loopback() {
+        self.check_listener(listen, "clients", files)?;
+        engine.map_or(Ok(()), |engine| self.check_listener(engine, "programs", files))
+    }
+
+    /// Checks that `senders` of other machines have passwords, and that these are encrypted.
+    fn check_listener(
+        &self,
+        address: SocketAddr,
+        senders: &str,
+        files: &AccessFiles,
+    ) -> Result<(), String> {
+        if address.ip().is_loopback() {
             return Ok(());
         }
         let Some(users) = &self.users else {
             return Err(format!(
-                "{listen} is not on loopback: clients of other machines need passwords, in a file of users \
+                "{address} is not on loopback: {senders} of other machines need passwords, in a file of users \
                  (--users, or users_file)"
             ));
         };
         if let Some(user) = users.all().iter().find(|user| user.needs_no_password()) {
             return Err(format!(
-                "{listen} is not on loopback, and the user {} of {} needs no password: take `nopass` away",
+                "{address} is not on loopback, and the user {} of {} needs no password: take `nopass` away",
                 user.name(),
                 users.file().display()
             ));
         }
         if self.tls.is_none() && !files.plain_text {
             return Err(format!(
-                "{listen} is not on loopback, and passwords would cross the network as they are: set \
+                "{address} is not on loopback, and passwords would cross the network as they are: set \
                  --tls-certificate and --tls-key ([tls] in a file), or --plain-text (plain_text = true) where \
                  the network is trusted"
             ));

@@ -47,6 +47,7 @@ impl Started {
         }
         let address = line.strip_prefix("listening on ").and_then(|line| line.split(',').next());
         let programs = programs.trim_end().strip_prefix("programs of Mingle at ");
+        let programs = programs.and_then(|line| line.split(',').next());
         let started = address.filter(|_| !has_programs || programs.is_some()).map(|address| Self {
             address: address.to_owned(),
             page: page.trim_end().to_owned(),

@@ -383,6 +383,7 @@ pub fn summary(start: &Start) -> String {
          data center   d{dc}, {partitions} partitions\n\
          data centers  {}\n\
          clients       {listen}, at most {}\n\
+         programs      {}\n\
          status page   {}\n\
          folder        {}\n\
          durability    {durability}\n\
@@ -392,6 +393,9 @@ pub fn summary(start: &Start) -> String {
          {}",
         peers.join(", "),
         start.clients_max,
+        start
+            .engine
+            .map_or("none".into(), |address| format!("{address}, {}", start.access.guard())),
         start.status.map_or("none".into(), |address| format!("http://{address}/")),
         folder.display(),
         or_none(strong, ", "),

@@ -65,7 +65,8 @@ struct Single {
     /// Only loopback is accepted.
     #[arg(long, value_name = "ADDRESS")]
     status: Option<SocketAddr>,
-    /// Address for Mingle's programs with stores of the engine "mingled". Only loopback is accepted.
+    /// Address for Mingle's programs with stores of the engine "mingled". One that is not on loopback needs --users and
+    /// --tls-certificate.
     #[arg(long, value_name = "ADDRESS")]
     engine: Option<SocketAddr>,
     #[command(flatten)]
@@ -156,7 +157,8 @@ struct Given {
     /// Only loopback is accepted.
     #[arg(long, value_name = "ADDRESS")]
     status: Option<SocketAddr>,
-    /// Address for Mingle's programs with stores of the engine "mingled". Only loopback is accepted.
+    /// Address for Mingle's programs with stores of the engine "mingled". One that is not on loopback needs --users and
+    /// --tls-certificate.
     #[arg(long, value_name = "ADDRESS")]
     engine: Option<SocketAddr>,
     /// Number of this data center, from 0.

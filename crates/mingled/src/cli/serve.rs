@@ -12,7 +12,7 @@ use mingle_geo::DcId;
 use mingled::process::{Durability, Process, Settings, Stopped};
 use mingled::resp::Limits;
 use mingled::server::{self, Server, StatusPage, Tokens};
-use mingled::stores::{ProgramListener, Stores};
+use mingled::stores::{ProgramListener, ProgramSettings, Stores};
 
 use super::access::{Access, AccessFiles};
 use super::founded::{Found, journal, key, known_cluster, new_cluster, new_key, open};
@@ -146,11 +146,8 @@ pub fn check(start: &Start) -> Result<Access, String> {
     if let Some(open) = start.status.filter(|address| !address.ip().is_loopback()) {
         return Err(format!("{open} is not on loopback, as the status page must be"));
     }
-    if let Some(open) = start.engine.filter(|address| !address.ip().is_loopback()) {
-        return Err(format!("{open} is not on loopback, as the listener for programs must be"));
-    }
     let access = start.access.open()?;
-    access.check(start.listen, &start.peers, &start.access)?;
+    access.check(start.listen, start.engine, &start.peers, &start.access)?;
     Ok(access)
 }
 
@@ -181,7 +178,14 @@ pub fn run(start: &Start) -> Result<(), String> {
     of_clients.audit = start.access.audit()?;
     let process = Process::start(settings.clone(), others).map_err(|error| error.to_string())?;
     let process = Arc::new(process);
-    let programs = programs.map(|listener| serve_programs(&settings, &process, listener));
+    let of_programs = ProgramSettings {
+        users: of_clients.users.clone(),
+        tls: of_clients.tls.clone(),
+        audit: of_clients.audit.clone(),
+        ..ProgramSettings::default()
+    };
+    let serve = |listener| serve_programs(&settings, &process, of_programs, listener);
+    let programs = programs.map(serve);
     let programs = programs.transpose()?;
     let server = Server::start(of_clients, process.clone(), clients)
         .map_err(|error| format!("clients cannot be served: {error}"))?;
@@ -212,10 +216,11 @@ pub fn run(start: &Start) -> Result<(), String> {
 fn serve_programs(
     settings: &Settings,
     process: &Process,
+    of: ProgramSettings,
     listener: TcpListener,
 ) -> Result<ProgramListener, String> {
     let stores = Stores::start(settings, process);
-    let listener = stores.and_then(|stores| ProgramListener::start(stores, listener));
+    let listener = stores.and_then(|stores| ProgramListener::start(stores, of, listener));
     listener.map_err(|error| format!("programs cannot be served: {error}"))
 }
 
@@ -274,7 +279,8 @@ fn announce(
     let mut out = std::io::stdout();
     let page = page.map(|page| format!("status page at http://{}/\n", page.address()));
     let page = page.unwrap_or_default();
-    let programs = programs.map(|it| format!("programs of Mingle at {}\n", it.address()));
+    let guard = start.access.guard();
+    let programs = programs.map(|it| format!("programs of Mingle at {}, {guard}\n", it.address()));
     let programs = programs.unwrap_or_default();
     // At once: what starts data centers reads both lines and no more.
     let more = start.access.more();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::client::Client;
 use super::{Shared, lock};
-use crate::access::{AuditEvent, Denied, User, in_category};
+use crate::access::{AuditEvent, Denied, PROGRAMS, User, in_category};
 use crate::commands::{Command, Fault, find, parse_int};
 use crate::resp::{Bytes, Reply};
 
@@ -275,13 +275,20 @@ impl Client {
         let Some(user) = all.iter().find(|user| user.name().as_bytes() == &**name) else {
             return Fault::error(format!("User '{}' not found", shown(name))).reply();
         };
-        let Some(command) = find(&request[0]) else {
-            return Fault::error(format!("Command '{}' not found", shown(&request[0]))).reply();
+        let checked = if request[0].eq_ignore_ascii_case(PROGRAMS.as_bytes()) {
+            let stores: Vec<_> =
+                request[1..].iter().map(|it| String::from_utf8_lossy(it)).collect();
+            user.check_programs(stores.iter().map(|store| &**store))
+        } else {
+            let Some(command) = find(&request[0]) else {
+                return Fault::error(format!("Command '{}' not found", shown(&request[0]))).reply();
+            };
+            if let Err(fault) = command.check_arity(request) {
+                return fault.reply();
+            }
+            user.check(command, request)
         };
-        if let Err(fault) = command.check_arity(request) {
-            return fault.reply();
-        }
-        match user.check(command, request) {
+        match checked {
             Ok(()) => Reply::OK,
             Err(denied) => match no_permission(user.name(), &denied) {
                 Reply::Error(text) => Reply::text(text.trim_start_matches("NOPERM ")),

@@ -4,12 +4,12 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::batch::Batch;
 use super::client::Client;
-use super::stream::Stream;
 use super::{Described, Shared, lock};
+use crate::access::{Incoming, Stream};
 use crate::resp::{Decoder, Limits, Protocol, Reply};
 
 /// The number of bytes of replies after which they are sent even if more requests are here.
@@ -27,9 +27,6 @@ const UNKNOWN: Limits = Limits {
     depth: 1,
 };
 
-/// The time in which a client may take an error before its connection is closed.
-const LINGER: Duration = Duration::from_millis(200);
-
 /// Serves a connection until its end.
 pub fn serve(shared: &Arc<Shared>, described: &Arc<Mutex<Described>>, stream: TcpStream) {
     let client = Client::new(shared, described);
@@ -37,7 +34,14 @@ pub fn serve(shared: &Arc<Shared>, described: &Arc<Mutex<Described>>, stream: Tc
     let address = lock(described).address.to_string();
     // The table of connections has the stream, too: without this it stays open.
     let Ok(other) = stream.try_clone() else { return };
-    let Ok(stream) = Stream::begin(shared, stream, &address) else {
+    let settings = &shared.settings;
+    let incoming = Incoming {
+        tls: settings.tls.as_deref(),
+        audit: &shared.audit,
+        write: settings.write,
+        handshake: settings.request,
+    };
+    let Ok(stream) = Stream::begin(incoming, stream, &address) else {
         // The client may have closed it.
         let _ = other.shutdown(std::net::Shutdown::Both);
         return;
@@ -216,14 +220,9 @@ impl Connection<'_> {
         End::Error(format!("ERR no request came for {most} ms, so the connection is closed"))
     }
 
-    /// Sends the last replies. The client is given time to take them: a connection that is closed with
-    /// unread requests would discard them.
+    /// Sends the last replies, and gives the client time to take them.
     fn linger(&mut self) -> io::Result<()> {
         self.flush()?;
-        self.stream.end_writing()?;
-        self.stream.set_read_timeout(Some(LINGER))?;
-        let (mut buffer, until) = ([0; READ_BYTES], Instant::now() + LINGER);
-        while Instant::now() < until && self.stream.read(&mut buffer)? > 0 {}
-        Ok(())
+        self.stream.linger()
     }
 }

@@ -28,7 +28,6 @@ mod names;
 mod session;
 mod slow;
 mod status;
-mod stream;
 mod token;
 mod transaction;
 

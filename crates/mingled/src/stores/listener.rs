@@ -2,24 +2,26 @@
 //!
 //! A connection has a thread and at most one transaction, which ends with the connection. A commit that has
 //! begun is completed even if its program has gone away; the program asks for the outcome by its id.
+//!
+//! A connection is a stranger until it has signed in: at most [`SIGN_IN_WITHIN`](super::SIGN_IN_WITHIN), with one small
+//! message, and beside at most [`STRANGERS_MAX`](super::STRANGERS_MAX) others. For one more the oldest is closed, so
+//! that strangers do not keep out programs, which sign in at once.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use mingle_model::Name;
-use mingle_store::DataStore as _;
+use mingle_store::StoreSchema;
 use mingle_store_embedded::{GeoStore, OpenError};
-use mingle_store_mingled::limits::MESSAGE_BYTES_MAX;
-use mingle_store_mingled::schema::{digest, schemas};
-use mingle_store_mingled::wire::{HELLO, Hello, PROTOCOL, Program, Welcome, decode, framed};
-use serde::Serialize;
+use mingle_store_mingled::wire::{Welcome, framed};
+use rustix::net::sockopt;
 
-use super::conversation::Conversation;
+use super::connection::serve;
+use super::sign_in::ProgramSettings;
 use super::{Stores, StoresError};
 
 /// The maximum number of connections of programs.
@@ -28,27 +30,102 @@ pub const CONNECTIONS_MAX: usize = 1_000;
 /// The maximum number of programs, or versions of them, whose stores are open.
 pub const PROGRAMS_MAX: usize = 100;
 
-/// The time in which a program must take an answer.
-const WRITE: Duration = Duration::from_secs(30);
-
 /// The pause of the listener after an error, such as too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// The time in which a connection that wakes the listener is made.
 const WAKE: Duration = Duration::from_secs(2);
 
+/// The time after which the machine of a silent program is asked for a sign of life, then the time between the
+/// questions, and their number.
+const ALIVE: (Duration, Duration, u32) = (Duration::from_mins(1), Duration::from_secs(10), 6);
+
 /// The open stores of a program, in its order.
 pub type Opened = Arc<Vec<Arc<GeoStore>>>;
 
-/// A connection, as the listener sees it.
-type Connected = (TcpStream, Option<JoinHandle<()>>);
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum State {
+    /// It has not signed in.
+    Stranger,
+    /// It has signed in, or there are no users.
+    Known,
+    /// It has not signed in, and is closed for others.
+    Dropped,
+}
 
-struct Shared {
-    stores: Stores,
+/// The state of a connection, which its thread and the listener share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing(Arc<AtomicU8>);
+
+impl Standing {
+    /// Sets another state, if this is the state; returns true if it was.
+    pub(super) fn turn(&self, from: State, to: State) -> bool {
+        let (from, to) = (from as u8, to as u8);
+        self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// True if this is the state.
+    pub(super) fn is(&self, state: State) -> bool {
+        self.0.load(Ordering::Acquire) == state as u8
+    }
+}
+
+/// A connection, as the listener sees it.
+struct Connected {
+    stream: TcpStream,
+    standing: Standing,
+    thread: JoinHandle<()>,
+}
+
+/// The parts of a listener that all connections use.
+pub(super) struct Shared {
+    pub(super) stores: Stores,
+    pub(super) settings: ProgramSettings,
     programs: Mutex<BTreeMap<[u8; 32], Opened>>,
     connections: Mutex<BTreeMap<u64, Connected>>,
     next: AtomicU64,
     is_over: AtomicBool,
+}
+
+impl Shared {
+    /// Returns the stores of a program that are open.
+    pub(super) fn known(&self, program: &[u8; 32]) -> Option<Opened> {
+        lock(&self.programs).get(program).cloned()
+    }
+
+    /// Opens the stores of a program; an error is the answer that refuses it.
+    pub(super) fn open(
+        &self,
+        program: [u8; 32],
+        schemas: Vec<StoreSchema>,
+    ) -> Result<Opened, Welcome> {
+        // One program after another: two connections of one program get the same stores.
+        let mut programs = lock(&self.programs);
+        if let Some(stores) = programs.get(&program) {
+            return Ok(stores.clone());
+        }
+        if programs.len() >= PROGRAMS_MAX {
+            programs.retain(|_, stores| Arc::strong_count(stores) > 1);
+        }
+        if programs.len() >= PROGRAMS_MAX {
+            let reason =
+                format!("it has the stores of {PROGRAMS_MAX} programs open, and takes no more");
+            return Err(Welcome::Refused { reason, may_come: true });
+        }
+        match self.stores.open(schemas) {
+            Ok(stores) => {
+                let stores = Arc::new(stores);
+                programs.insert(program, stores.clone());
+                Ok(stores)
+            }
+            Err(error) => {
+                let may_come = matches!(error, StoresError::Open(OpenError::Storage { .. }));
+                Err(Welcome::Refused { reason: error.to_string(), may_come })
+            }
+        }
+    }
 }
 
 /// A running listener for programs.
@@ -61,7 +138,7 @@ struct Shared {
 ///
 /// use mingle_geo::DcId;
 /// use mingled::process::{Process, Settings};
-/// use mingled::stores::{ProgramListener, Stores};
+/// use mingled::stores::{ProgramListener, ProgramSettings, Stores};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let settings = Settings {
@@ -70,7 +147,8 @@ struct Shared {
 /// };
 /// let process = Process::start(settings.clone(), TcpListener::bind("127.0.0.1:0")?)?;
 /// let stores = Stores::start(&settings, &process)?;
-/// let listener = ProgramListener::start(stores, TcpListener::bind("127.0.0.1:0")?)?;
+/// let socket = TcpListener::bind("127.0.0.1:0")?;
+/// let listener = ProgramListener::start(stores, ProgramSettings::default(), socket)?;
 /// // A binding of a program names it: engine = "mingled", address = "127.0.0.1:…".
 /// assert!(listener.address().ip().is_loopback());
 /// listener.stop();
@@ -88,10 +166,15 @@ impl ProgramListener {
     /// # Errors
     ///
     /// If the operating system gives no thread.
-    pub fn start(stores: Stores, listener: TcpListener) -> io::Result<Self> {
+    pub fn start(
+        stores: Stores,
+        settings: ProgramSettings,
+        listener: TcpListener,
+    ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             stores,
+            settings,
             programs: Mutex::default(),
             connections: Mutex::default(),
             next: AtomicU64::new(0),
@@ -131,12 +214,12 @@ impl ProgramListener {
             let _ = thread.join();
         }
         let connections = std::mem::take(&mut *lock(&self.shared.connections));
-        for (stream, _) in connections.values() {
+        for connected in connections.values() {
             // The program may have closed it.
-            let _ = stream.shutdown(Shutdown::Both);
+            let _ = connected.stream.shutdown(Shutdown::Both);
         }
-        for (_, thread) in connections.into_values() {
-            let _ = thread.map(JoinHandle::join);
+        for connected in connections.into_values() {
+            let _ = connected.thread.join();
         }
     }
 }
@@ -167,140 +250,53 @@ fn accept_all(shared: &Arc<Shared>, listener: &TcpListener) {
 
 fn accept(shared: &Arc<Shared>, mut stream: TcpStream) {
     let mut connections = lock(&shared.connections);
-    connections.retain(|_, (_, thread)| thread.as_ref().is_some_and(|it| !it.is_finished()));
+    connections.retain(|_, connected| !connected.thread.is_finished());
     if connections.len() >= CONNECTIONS_MAX {
         let reason = format!("it has {CONNECTIONS_MAX} connections of programs, and takes no more");
-        // The kernel takes so few bytes at once.
-        let _ = stream.write_all(&framed(&Welcome::Refused { reason, may_come: true }));
+        // A program that expects TLS sees the end only.
+        if shared.settings.tls.is_none() {
+            // The kernel takes so few bytes at once.
+            let _ = stream.write_all(&framed(&Welcome::Refused { reason, may_come: true }));
+        }
         return;
     }
+    make_room(&connections, shared.settings.strangers_max);
     let number = shared.next.fetch_add(1, Ordering::Relaxed);
-    let (of, Ok(own)) = (shared.clone(), stream.try_clone()) else { return };
+    let standing = Standing::default();
+    let (of, own, Ok(tcp)) = (shared.clone(), standing.clone(), stream.try_clone()) else { return };
     let serve = move || {
-        let mut connection = Connection { shared: of, stream: own };
+        let Ok(other) = tcp.try_clone() else { return };
+        // Without signs of life the end of a silent machine is seen later.
+        let _ = keep_alive(&tcp);
         // An error is the end of the connection.
-        let _ = connection.serve();
-        let _ = connection.stream.shutdown(Shutdown::Both);
+        let _ = serve(of, own, tcp);
+        // The table of connections has the stream, too.
+        let _ = other.shutdown(Shutdown::Both);
     };
     if let Ok(thread) = Builder::new().name(format!("program {number}")).spawn(serve) {
-        connections.insert(number, (stream, Some(thread)));
+        connections.insert(number, Connected { stream, standing, thread });
     }
 }
 
-/// A connection of a program.
-struct Connection {
-    shared: Arc<Shared>,
-    stream: TcpStream,
+/// Closes the oldest connections that have not signed in, so that with one more there are at most so many.
+fn make_room(connections: &BTreeMap<u64, Connected>, strangers_max: usize) {
+    let strangers: Vec<&Connected> =
+        connections.values().filter(|it| it.standing.is(State::Stranger)).collect();
+    let surplus = (strangers.len() + 1).saturating_sub(strangers_max);
+    for oldest in strangers.into_iter().take(surplus) {
+        if oldest.standing.turn(State::Stranger, State::Dropped) {
+            // Its thread sees the end, and tells the reason. The sender may have closed it.
+            let _ = oldest.stream.shutdown(Shutdown::Read);
+        }
+    }
 }
 
-impl Connection {
-    fn serve(&mut self) -> io::Result<()> {
-        self.stream.set_nodelay(true)?;
-        self.stream.set_write_timeout(Some(WRITE))?;
-        let mut hello = [0; HELLO.len()];
-        self.stream.read_exact(&mut hello)?;
-        if hello != *HELLO {
-            let text =
-                b"-ERR this is the listener for Mingle's programs, not for clients of Redis\r\n";
-            return self.stream.write_all(text);
-        }
-        let stores = match self.greet()? {
-            Ok(stores) => stores,
-            Err(refused) => return self.send(&refused),
-        };
-        let capabilities = stores.iter().map(|store| store.capabilities().clone()).collect();
-        let (cluster, datacenter) = self.place();
-        self.send(&Welcome::Known { cluster, datacenter, stores: capabilities })?;
-        let mut conversation = Conversation::new(stores);
-        loop {
-            let frame = self.receive()?;
-            let request = decode(&frame).ok_or(io::ErrorKind::InvalidData)?;
-            let world = self.shared.stores.world();
-            if let Some(answered) = world.wait_for(conversation.answer(request)) {
-                self.send(&answered)?;
-            }
-        }
-    }
-
-    /// Returns the number of the cluster and the name of the data center.
-    fn place(&self) -> (u128, Name) {
-        let stores = &self.shared.stores;
-        (stores.cluster(), stores.datacenter().to_string().into())
-    }
-
-    /// Returns the stores of the program; an error is the answer that refuses it.
-    fn greet(&mut self) -> io::Result<Result<Opened, Welcome>> {
-        let refused = |reason| Ok(Err(Welcome::Refused { reason, may_come: false }));
-        let frame = self.receive()?;
-        let hello = decode::<Hello>(&frame).filter(|hello| hello.protocol == PROTOCOL);
-        let Some(Hello { program, cluster: wanted, .. }) = hello else {
-            return refused(format!("it speaks only version {PROTOCOL} of the protocol"));
-        };
-        let (cluster, datacenter) = self.place();
-        if let Some(wanted) = wanted.filter(|wanted| *wanted != cluster) {
-            return refused(format!(
-                "it is of cluster {cluster:032x}, and the program expects {wanted:032x}"
-            ));
-        }
-        let known = lock(&self.shared.programs).get(&program).cloned();
-        if let Some(stores) = known {
-            return Ok(Ok(stores));
-        }
-        self.send(&Welcome::Unknown { cluster, datacenter })?;
-        let frame = self.receive()?;
-        if digest(&frame) != program {
-            return refused("the declarations are not those of the digest".into());
-        }
-        let Some(declared) = decode::<Program>(&frame) else {
-            return refused("the declarations are of another version of the protocol".into());
-        };
-        let schemas = match schemas(declared) {
-            Ok(schemas) => schemas,
-            Err(reason) => return refused(reason),
-        };
-        // One program after another: two connections of one program get the same stores.
-        let mut programs = lock(&self.shared.programs);
-        if let Some(stores) = programs.get(&program) {
-            return Ok(Ok(stores.clone()));
-        }
-        if programs.len() >= PROGRAMS_MAX {
-            programs.retain(|_, stores| Arc::strong_count(stores) > 1);
-        }
-        if programs.len() >= PROGRAMS_MAX {
-            let reason =
-                format!("it has the stores of {PROGRAMS_MAX} programs open, and takes no more");
-            return Ok(Err(Welcome::Refused { reason, may_come: true }));
-        }
-        match self.shared.stores.open(schemas) {
-            Ok(stores) => {
-                let stores = Arc::new(stores);
-                programs.insert(program, stores.clone());
-                Ok(Ok(stores))
-            }
-            Err(error) => {
-                let may_come = matches!(error, StoresError::Open(OpenError::Storage { .. }));
-                Ok(Err(Welcome::Refused { reason: error.to_string(), may_come }))
-            }
-        }
-    }
-
-    fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
-        self.stream.write_all(&framed(message))
-    }
-
-    fn receive(&mut self) -> io::Result<Vec<u8>> {
-        let mut length = [0; 4];
-        self.stream.read_exact(&mut length)?;
-        let length = u32::from_be_bytes(length) as usize;
-        if length > MESSAGE_BYTES_MAX {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        // Memory is taken as the bytes arrive.
-        let mut frame = Vec::new();
-        (&self.stream).take(length as u64).read_to_end(&mut frame)?;
-        if frame.len() < length {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(frame)
-    }
+/// Lets the end of a connection be seen whose other machine has gone away without a word.
+fn keep_alive(tcp: &TcpStream) -> io::Result<()> {
+    let (idle, between, count) = ALIVE;
+    sockopt::set_socket_keepalive(tcp, true)?;
+    sockopt::set_tcp_keepidle(tcp, idle)?;
+    sockopt::set_tcp_keepintvl(tcp, between)?;
+    sockopt::set_tcp_keepcnt(tcp, count)?;
+    Ok(())
 }

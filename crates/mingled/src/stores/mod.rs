@@ -7,11 +7,14 @@
 //!
 //! - `world`: clock, timers and tasks of the stores.
 //! - `rows`: the declarations of a store, as an item of the cluster.
-//! - `listener`: connections of programs; `conversation`: their requests.
+//! - `listener`: connections of programs; `sign_in`: their users and rights; `connection`: the beginning of each, and
+//!   `conversation`: its requests.
 
+mod connection;
 mod conversation;
 mod listener;
 mod rows;
+mod sign_in;
 mod world;
 
 use std::fmt;
@@ -28,6 +31,7 @@ use crate::process::{Process, Session, Settings};
 use rows::ItemRows;
 
 pub use listener::{CONNECTIONS_MAX, PROGRAMS_MAX, ProgramListener};
+pub use sign_in::{ProgramSettings, REQUEST_WITHIN, SIGN_IN_WITHIN, STRANGERS_MAX};
 pub use world::ProcessWorld;
 
 /// The number of times that stores are opened before an error of their declarations is reported.

@@ -45,6 +45,38 @@ fn a_binding_is_checked_too() {
 }
 
 #[test]
+fn a_password_that_would_cross_the_network_is_refused() {
+    let text = "store vault: linearizable;\n\
+        object Box in vault { key name: string; value: int; }\n\
+        transaction fill(box: ref Box) { box.value = 1; }";
+    let binding = "[stores.vault]\nengine = \"mingled\"\naddress = \"db.example.com:6398\"\n\
+        user = \"shop\"\npassword = \"secret\"\n";
+    let folder = folder(&[("shop.mingle", text), ("mingle.toml", binding)]);
+    let check = || mingle(folder.path(), &["check", "shop.mingle"]);
+    let run = check();
+    assert_eq!(run.code, Some(2));
+    let expected =
+        "stores.vault.tls: the password would cross the network to db.example.com:6398 as it is";
+    assert!(run.stderr.contains(expected) && !run.stderr.contains("secret"), "{}", run.stderr);
+    for more in ["tls = true\n", "plain_text = true\n"] {
+        std::fs::write(folder.path().join("mingle.toml"), format!("{binding}{more}"))
+            .expect("room");
+        let run = check();
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    }
+    std::fs::write(folder.path().join("password"), "").expect("room");
+    let file = folder.path().join("password");
+    let wrong = binding.replace("password = \"secret\"", &format!("password_file = {file:?}"));
+    std::fs::write(folder.path().join("mingle.toml"), wrong).expect("room");
+    let run = check();
+    assert!(
+        run.stderr.contains("stores.vault.password_file: expected a password of 1"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn one_line_each() {
     let folder = folder(&[("bad.mingle", BAD)]);
     let run = mingle(folder.path(), &["check", "--format", "short", "bad.mingle"]);

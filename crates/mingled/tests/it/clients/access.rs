@@ -368,3 +368,40 @@ fn a_library_signs_in() {
         assert!(connect("app:guess").is_err());
     }
 }
+
+#[test]
+fn the_right_to_stores_of_programs_is_a_rule_of_its_own() {
+    let guarded = guarded(
+        "
+user operator on >root ~* +@all
+user shop on >a ~vault ~wall %R~feed +mingle
+user halves on >a %R~feed %W~feed +mingle
+user cache on >a ~* +@all -mingle
+user every on >a ~* +@read +@write +@admin +@connection +@fast +@slow
+user plain on >a ~* +@all -@all
+",
+    );
+    let none = r#""User NAME has no permissions to run the \'mingle\' command""#;
+    let no_store = "\"No permissions to access a key\"";
+    let none_for = |user: &str| none.replace("NAME", user);
+    guarded.client("operator", "root").expect(&format!(
+        "
+        ACL DRYRUN operator mingle vault anything => +OK
+        ACL DRYRUN shop mingle vault wall => +OK
+        ACL DRYRUN shop MINGLE => +OK
+        ACL DRYRUN shop mingle vault feed => {no_store}
+        ACL DRYRUN halves mingle feed => +OK
+        ACL DRYRUN cache mingle vault => {}
+        ACL DRYRUN every mingle vault => {}
+        ACL DRYRUN plain mingle vault => {}
+        MINGLE vault => -ERR unknown command 'MINGLE', with args beginning with: 'vault'
+        ",
+        none_for("cache"),
+        none_for("every"),
+        none_for("plain"),
+    ));
+    let line = guarded.client("operator", "root").ask("ACL LIST");
+    assert!(line.contains("~vault ~wall %R~feed -@all +mingle"), "{line}");
+    let error = User::from_rules("app", "+mingle|vault").expect_err("it has no parts");
+    assert!(error.contains("found the command 'mingle', which does not exist"), "{error}");
+}

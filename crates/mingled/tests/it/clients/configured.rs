@@ -271,6 +271,54 @@ fn other_machines_need_passwords_and_encryption() {
 }
 
 #[test]
+fn programs_of_other_machines_need_passwords_and_encryption() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(folder.path(), 0, CLUSTER, &free_addresses(1));
+    let good = std::fs::read_to_string(&path).expect("it was written");
+    let write =
+        |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("room");
+    let with = |address: &str, members: &str, tables: &str| {
+        let members = format!("engine = \"{address}\"\n{members}\nlisten");
+        write("d0.toml", &format!("{}\n{tables}", good.replacen("listen", &members, 1)));
+        checked(&path)
+    };
+    let (is_good, summary) = with("127.0.0.1:6398", "", "");
+    let expected = "programs      127.0.0.1:6398, not encrypted, without users\n";
+    assert!(is_good && summary.contains(expected), "{summary}");
+    let far = "0.0.0.0:6398";
+    let (_, error) = with(far, "", "");
+    assert!(
+        error.contains("0.0.0.0:6398 is not on loopback: programs of other machines"),
+        "{error}"
+    );
+    write("users.acl", "user default on nopass ~* +@all\nuser shop on >secret ~vault +mingle");
+    let users = "users_file = \"users.acl\"";
+    let (_, error) = with(far, users, "");
+    assert!(
+        error.contains("the user default of") && error.contains("needs no password"),
+        "{error}"
+    );
+    write("users.acl", "user shop on >secret ~vault +mingle");
+    let (_, error) = with(far, users, "");
+    assert!(error.contains("passwords would cross the network as they are"), "{error}");
+    let (is_good, summary) = with(far, &format!("{users}\nplain_text = true"), "");
+    let expected = "programs      0.0.0.0:6398, not encrypted, with users\n";
+    assert!(is_good && summary.contains(expected), "{summary}");
+    let pair = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
+    write("server.pem", &pair.cert.pem());
+    write("server.key", &pair.signing_key.serialize_pem());
+    let tls = "[tls]\ncertificate = \"server.pem\"\nkey = \"server.key\"";
+    let (is_good, summary) = with("[::]:6398", users, tls);
+    let expected = "programs      [::]:6398, encrypted, with users\n";
+    assert!(is_good && summary.contains(expected), "{summary}");
+    let (is_good, summary) = {
+        write("d0.toml", &good);
+        checked(&path)
+    };
+    assert!(is_good && summary.contains("programs      none\n"), "{summary}");
+}
+
+#[test]
 fn a_process_has_the_users_and_certificates_of_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = file(folder.path(), 0, CLUSTER, &free_addresses(1));

@@ -17,7 +17,7 @@ mod sessions;
 mod slow;
 mod status;
 mod table;
-mod tls;
+pub mod tls;
 mod transactions;
 
 use std::io::{Read as _, Write as _};
@@ -81,13 +81,13 @@ impl Started {
 }
 
 /// A client that sends and receives bytes.
-struct Raw {
+pub struct Raw {
     stream: TcpStream,
     received: Vec<u8>,
 }
 
 impl Raw {
-    fn connect(address: SocketAddr) -> Self {
+    pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server accepts");
         stream.set_nodelay(true).expect("it is connected");
         stream.set_read_timeout(Some(PATIENCE)).expect("it is connected");
@@ -138,7 +138,7 @@ impl Raw {
     }
 
     /// Sends a request as a line, and returns the reply in short form.
-    fn ask(&mut self, line: &str) -> String {
+    pub fn ask(&mut self, line: &str) -> String {
         self.send(format!("{line}\r\n"));
         shown(&self.reply())
     }
@@ -155,7 +155,7 @@ impl Raw {
     }
 
     /// Checks the replies to lines of the form `REQUEST => REPLY`.
-    fn expect(&mut self, script: &str) {
+    pub fn expect(&mut self, script: &str) {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (request, expected) = line.split_once(" => ").expect("a request and a reply");
             let found = self.ask(request.trim());

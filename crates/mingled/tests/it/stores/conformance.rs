@@ -9,9 +9,9 @@ use mingle_model::Level;
 use mingle_runtime::TokioWorld;
 use mingle_store::conformance::{self, Factory};
 use mingle_store::{BoxFuture, DataStore, StoreSchema};
-use mingle_store_mingled::{Cluster, MingledConfig};
+use mingle_store_mingled::{Cluster, Credentials, MingledConfig, OpenError, Password};
 use mingled::process::{Process, Settings};
-use mingled::stores::{ProgramListener, Stores};
+use mingled::stores::{ProgramListener, ProgramSettings, Stores};
 use tempfile::TempDir;
 
 use super::block_on;
@@ -29,8 +29,25 @@ impl Place {
         Self::start(TempDir::new().expect("a temporary folder"), 1, strong_only, true)
     }
 
+    /// Founds one with these settings of the listener.
+    pub fn guarded(programs: ProgramSettings) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        Self::start_with(folder, 1, &[], true, programs)
+    }
+
     /// Starts one.
     pub fn start(folder: TempDir, cluster: u128, strong_only: &[&str], is_founding: bool) -> Self {
+        let programs = ProgramSettings::default();
+        Self::start_with(folder, cluster, strong_only, is_founding, programs)
+    }
+
+    fn start_with(
+        folder: TempDir,
+        cluster: u128,
+        strong_only: &[&str],
+        is_founding: bool,
+        programs: ProgramSettings,
+    ) -> Self {
         let path = folder.path().join("data");
         let settings = Settings {
             is_founding,
@@ -41,7 +58,7 @@ impl Place {
         let listener = || TcpListener::bind("127.0.0.1:0").expect("a free port");
         let process = Process::start(settings.clone(), listener()).expect("it starts");
         let stores = Stores::start(&settings, &process).expect("a thread");
-        let listener = ProgramListener::start(stores, listener()).expect("a thread");
+        let listener = ProgramListener::start(stores, programs, listener()).expect("a thread");
         Self { folder, process, listener }
     }
 
@@ -52,11 +69,21 @@ impl Place {
 
     /// Opens one store.
     pub async fn open(&self, schema: StoreSchema) -> Arc<dyn DataStore> {
-        let config = MingledConfig::at(self.address().to_string());
+        self.try_open(schema, None).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Opens one store, as a user with a password.
+    pub async fn try_open(
+        &self,
+        schema: StoreSchema,
+        user: Option<(&str, &str)>,
+    ) -> Result<Arc<dyn DataStore>, OpenError> {
+        let credentials = user
+            .map(|(user, password)| Credentials::new(user, Password::Text(password.to_owned())));
+        let config = MingledConfig { credentials, ..MingledConfig::at(self.address().to_string()) };
         let (name, world) = (schema.store.clone(), Arc::new(TokioWorld::new()));
-        let cluster = Cluster::open(config, &[schema], world).await;
-        let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
-        cluster.store(&name).expect("it was opened")
+        let cluster = Cluster::open(config, &[schema], world).await?;
+        Ok(cluster.store(&name).expect("it was opened"))
     }
 
     /// Stops it; its folder stays.

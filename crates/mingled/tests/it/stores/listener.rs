@@ -39,14 +39,28 @@ fn senders_that_do_not_keep_to_the_protocol_are_refused() {
     let redis = answer(place.address(), b"*1\r\n$4\r\nPING\r\n");
     assert!(redis.starts_with(b"-ERR this is the listener for Mingle's programs"), "{redis:?}");
     let hello = |hello: &Hello| [HELLO.as_slice(), &framed(hello)].concat();
-    let other = Hello { protocol: PROTOCOL + 1, cluster: None, program: [0; 32] };
+    let other = Hello {
+        protocol: PROTOCOL + 1,
+        cluster: None,
+        program: [0; 32],
+        user: None,
+        examined: None,
+    };
     let refused = answer(place.address(), &hello(&other));
     let Some(Welcome::Refused { reason, .. }) = decode(&refused[4..]) else {
         panic!("{refused:?}")
     };
-    assert_eq!(reason, format!("it speaks only version {PROTOCOL} of the protocol"));
+    let (own, other) = (PROTOCOL, PROTOCOL + 1);
+    let start = format!("it speaks version {own} of the protocol, and the program version {other}");
+    assert!(reason.starts_with(&start), "{reason}");
 
-    let good = hello(&Hello { protocol: PROTOCOL, cluster: None, program: [7; 32] });
+    let good = hello(&Hello {
+        protocol: PROTOCOL,
+        cluster: None,
+        program: [7; 32],
+        user: None,
+        examined: None,
+    });
     // Declarations with another digest.
     let found = answer(place.address(), &[&*good, &framed(&vec![1_u8])].concat());
     let first = 4 + u32::from_be_bytes(found[..4].try_into().expect("four bytes")) as usize;

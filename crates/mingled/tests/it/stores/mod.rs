@@ -1,6 +1,8 @@
 //! Stores of Mingle's programs in a data center.
 
 mod conformance;
+mod guarded;
+mod hostile;
 mod killed;
 mod listener;
 mod programs;

@@ -34,6 +34,8 @@ pub struct Center {
     child: Child,
     /// The address for programs.
     pub address: String,
+    /// The first line with the address for clients, and that for programs.
+    pub lines: [String; 2],
 }
 
 impl Center {
@@ -53,9 +55,12 @@ impl Center {
             .expect("it starts");
         let out = child.stdout.take().expect("the output is piped");
         let mut lines = BufReader::new(out).lines().map_while(Result::ok);
-        let found =
-            lines.find_map(|line| Some(line.strip_prefix("programs of Mingle at ")?.to_owned()));
-        Self { child, address: found.expect("it tells the address") }
+        let clients = lines.next().expect("it tells the address for clients");
+        let programs = lines.find(|line| line.starts_with("programs of Mingle at "));
+        let programs = programs.expect("it tells the address for programs");
+        let mut words = programs.split([' ', ',']).skip(4);
+        let address = words.next().expect("the address follows").to_owned();
+        Self { child, address, lines: [clients, programs] }
     }
 
     pub fn kill(mut self) {
@@ -204,5 +209,46 @@ fn kills_amid_commits_lose_and_double_nothing() {
         let taken = lines.len() as i64;
         assert_eq!(call(&database, "left", &[("box", "tea")]).await, Ok(json!(FULL - taken)));
         assert_eq!(call(&database, "sum", &[("name", "tea")]).await, Ok(json!(taken)));
+    });
+}
+
+/// A process with users: a program signs in, and the listener for clients of Redis shows what was denied.
+#[test]
+fn a_process_serves_programs_with_its_users() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("users.acl");
+    let users = "user shop on >secret ~vault ~wall +mingle\nuser operator on >root ~* +@all";
+    std::fs::write(&file, users).expect("room");
+    let more = ["--users", file.to_str().expect("a text")];
+    let center = Center::run(&folder.path().join("data"), "127.0.0.1:0", &more);
+    let [clients, programs] = &center.lines;
+    assert!(programs.ends_with(", not encrypted, with users"), "{programs}");
+    let clients = clients.split([' ', ',']).find_map(|word| word.parse().ok());
+    let clients: std::net::SocketAddr = clients.expect("an address");
+    let with = |user: &str, password: &str| {
+        let keys = format!("user = \"{user}\"\npassword = \"{password}\"\n[stores.wall]");
+        let text = binding(&center.address).replace("[stores.wall]", &keys);
+        let program = mingle::compile(TEXT).expect("the program compiles");
+        let binding =
+            Binding::parse(&format!("{text}user = \"{user}\"\npassword = \"{password}\"\n"));
+        let binding = binding.expect("the binding is one");
+        async move { Database::open(program, &binding, None).await.map_err(|error| error.to_string()) }
+    };
+    block_on(async {
+        let database = with("shop", "secret").await.expect("it opens");
+        let filled = call(&database, "fill", &[("box", "tea"), ("value", "2")]).await;
+        assert_eq!(filled, Ok(json!(null)));
+        let error = with("shop", "guess").await.map(|_| ()).expect_err("it is refused");
+        assert!(error.contains("(WRONGPASS)"), "{error}");
+        // The file changes, and is read again by a client of Redis.
+        std::fs::write(&file, users.replace(">secret", ">changed")).expect("room");
+        let mut operator = crate::clients::Raw::connect(clients);
+        operator.expect("AUTH operator root => +OK\nACL LOAD => +OK");
+        let log = operator.ask("ACL LOG 1");
+        assert!(log.contains("\"auth\"") && log.contains("\"mingle\""), "{log}");
+        let error = with("shop", "secret").await.map(|_| ()).expect_err("it is refused");
+        assert!(error.contains("(WRONGPASS)"), "{error}");
+        let again = with("shop", "changed").await.expect("it opens");
+        assert_eq!(call(&again, "left", &[("box", "tea")]).await, Ok(json!(2)));
     });
 }

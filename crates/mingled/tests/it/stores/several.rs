@@ -17,7 +17,7 @@ use mingle_store::{
 };
 use mingle_store_mingled::{Cluster, MingledConfig, OpenError};
 use mingled::process::{Process, Settings};
-use mingled::stores::{ProgramListener, Stores};
+use mingled::stores::{ProgramListener, ProgramSettings, Stores};
 use tempfile::TempDir;
 
 use super::block_on;
@@ -95,7 +95,8 @@ impl Places {
         let process = Process::start(settings.clone(), others).expect("it starts");
         let stores = Stores::start(&settings, &process).expect("a thread");
         let programs = at.map_or_else(listener, |at| TcpListener::bind(at).expect("it is free"));
-        let listener = ProgramListener::start(stores, programs).expect("a thread");
+        let listener =
+            ProgramListener::start(stores, ProgramSettings::default(), programs).expect("a thread");
         self.running.insert(dc, Running { process, listener });
     }
 

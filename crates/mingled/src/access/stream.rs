@@ -2,12 +2,30 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::{ServerConnection, StreamOwned};
 
-use super::Shared;
-use crate::access::{AuditEvent, shake_hands};
+use super::{Audit, AuditEvent, Tls, shake_hands};
+
+/// The time in which the other end may take the last bytes before a connection is closed.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// The number of bytes of one read of bytes that are not used.
+const UNUSED_BYTES: usize = 16 << 10;
+
+/// The settings of connections that are accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// The encryption; without it there is none.
+    pub tls: Option<&'a Tls>,
+    /// The log of handshakes that fail.
+    pub audit: &'a Audit,
+    /// The time in which the other end must take a piece of an answer.
+    pub write: Duration,
+    /// The time in which the handshake of TLS must be complete.
+    pub handshake: Duration,
+}
 
 /// A connection.
 #[derive(Debug)]
@@ -24,31 +42,28 @@ impl Stream {
     /// # Errors
     ///
     /// If the handshake fails, or is not complete in time.
-    pub fn begin(shared: &Shared, stream: TcpStream, client: &str) -> io::Result<Self> {
+    pub fn begin(of: Incoming<'_>, stream: TcpStream, client: &str) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(shared.settings.write))?;
-        let Some(tls) = &shared.settings.tls else { return Ok(Self::Plain(stream)) };
+        stream.set_write_timeout(Some(of.write))?;
+        let Some(tls) = of.tls else { return Ok(Self::Plain(stream)) };
         let (configs, changed) = tls.configs();
         match changed {
             Some(Ok(())) => {
-                shared.audit.note(
-                    AuditEvent::Certificates,
-                    "",
-                    "",
-                    "the certificates have changed",
-                );
+                of.audit.note(AuditEvent::Certificates, "", "", "the certificates have changed");
             }
             Some(Err(what)) => {
                 // There may be no reader.
                 let _ = writeln!(io::stderr(), "{what}");
-                shared.audit.note(AuditEvent::Certificates, "", "", &what);
+                of.audit.note(AuditEvent::Certificates, "", "", &what);
             }
             None => {}
         }
         let mut connection = ServerConnection::new(configs.accepted).map_err(io::Error::other)?;
         let mut tcp = stream;
-        if let Err(error) = shake_hands(&mut connection, &mut tcp, shared.settings.request) {
-            shared.audit.note(AuditEvent::Handshake, client, "", &error.to_string());
+        if let Err(error) = shake_hands(&mut connection, &mut tcp, of.handshake) {
+            of.audit.note(AuditEvent::Handshake, client, "", &error.to_string());
+            // The other end may have sent more than was read, and is told the reason all the same. It may be gone.
+            let _ = Self::Plain(tcp).linger();
             return Err(error);
         }
         Ok(Self::Tls(Box::new(StreamOwned::new(connection, tcp))))
@@ -62,17 +77,35 @@ impl Stream {
     }
 
     /// Sets the time for which a read waits.
+    ///
+    /// # Errors
+    ///
+    /// If the time is zero, or the connection is closed.
     pub fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
         self.tcp().set_read_timeout(time)
     }
 
     /// Tells the client that nothing more comes.
-    pub fn end_writing(&mut self) -> io::Result<()> {
+    fn end_writing(&mut self) -> io::Result<()> {
         if let Self::Tls(stream) = self {
             stream.conn.send_close_notify();
             stream.flush()?;
         }
         self.tcp().shutdown(Shutdown::Write)
+    }
+
+    /// Ends a connection whose last bytes were sent. The other end is given time to take them: a connection that is
+    /// closed with unread bytes would discard them.
+    ///
+    /// # Errors
+    ///
+    /// If the other end has closed the connection.
+    pub fn linger(&mut self) -> io::Result<()> {
+        self.end_writing()?;
+        self.set_read_timeout(Some(LINGER))?;
+        let (mut buffer, until) = ([0; UNUSED_BYTES], Instant::now() + LINGER);
+        while Instant::now() < until && self.read(&mut buffer)? > 0 {}
+        Ok(())
     }
 
     /// Closes the connection. The client may have closed it.
