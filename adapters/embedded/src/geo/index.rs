@@ -108,21 +108,21 @@ impl ObjectIndex {
         }
         Ref::new(kind.clone(), order::decode(&mut entry))
     }
+}
 
-    /// Returns the object that is an owner of entries.
-    pub fn owner_object(&self, kind: &Name, owner: &[u8]) -> Ref {
-        Ref::new(kind.clone(), order::decode(&mut &*object_key(owner)))
-    }
+/// Returns the object that is an owner of entries.
+pub fn owner_object(kind: &Name, owner: &[u8]) -> Ref {
+    Ref::new(kind.clone(), order::decode(&mut &*object_key(owner)))
+}
 
-    /// Returns the entry of an object with these values, if each is there.
-    pub fn entry_of(&self, object: &Ref, values: &[Option<&Value>]) -> Option<Vec<u8>> {
-        let mut entry = Vec::new();
-        for value in values {
-            order::encode(indexed((*value)?)?, &mut entry);
-        }
-        order::encode(object.key(), &mut entry);
-        Some(entry)
+/// Returns the entry of an object whose fields have these values, if each is there.
+pub fn entry_of(object: &Ref, values: &[Option<&Value>]) -> Option<Vec<u8>> {
+    let mut entry = Vec::new();
+    for value in values {
+        order::encode(indexed((*value)?)?, &mut entry);
     }
+    order::encode(object.key(), &mut entry);
+    Some(entry)
 }
 
 /// Returns the least entry that is greater: no entry is the beginning of another one.
@@ -191,10 +191,10 @@ mod tests {
                 let owner = owners[0].expect("a field of the index");
                 assert_eq!(owners[1], Some(owner));
                 assert_eq!(index.items(owner), items);
-                assert_eq!(index.owner_object(&name, owner), object);
+                assert_eq!(owner_object(&name, owner), object);
                 let values = [&Value::some("x".into()), &Value::Int(3)];
                 let entry = index.entry(owner, &values).expect("both are there");
-                assert_eq!(Some(&entry), index.entry_of(&object, &values.map(Some)).as_ref());
+                assert_eq!(Some(&entry), entry_of(&object, &values.map(Some)).as_ref());
                 assert_eq!(index.object(&name, &entry), object);
                 assert_eq!(index.entry(owner, &[&Value::NONE, &Value::Int(3)]), None);
                 for other in [

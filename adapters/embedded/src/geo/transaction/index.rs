@@ -11,7 +11,7 @@ use mingle_store::{Data, StoreError, Write};
 
 use super::super::answer;
 use super::super::fetch::{Fetch, Found};
-use super::super::index::{ObjectIndex, next};
+use super::super::index::{ObjectIndex, entry_of, next, owner_object};
 use super::super::name::{self, Thing};
 use super::super::touch::Use;
 use super::{GeoTransaction, SCAN_ITEMS};
@@ -47,7 +47,7 @@ impl GeoTransaction {
             span.most = question.most.saturating_sub(found.len()).clamp(PAGE_MIN, SCAN_ITEMS);
             let Entries { found: entries, loose } = self.entries(&span).await?;
             if std::mem::take(&mut is_first) {
-                let loose = loose.iter().map(|owner| place.owner_object(&index.read.object, owner));
+                let loose = loose.iter().map(|owner| owner_object(&index.read.object, owner));
                 apart.extend(loose);
             }
             let is_last = entries.len() < span.most;
@@ -57,7 +57,7 @@ impl GeoTransaction {
             });
             let named = named.filter(|(object, _)| !apart.contains(object));
             let named: Vec<(Ref, Option<&[u8]>)> = named.collect();
-            found.extend(self.verified(&place, index, &named).await?);
+            found.extend(self.verified(index, &named).await?);
             match entries.last() {
                 Some(last) if !is_last && found.len() < question.most => {
                     if question.is_reversed {
@@ -71,7 +71,7 @@ impl GeoTransaction {
         }
         let apart: Vec<(Ref, Option<&[u8]>)> =
             apart.into_iter().map(|object| (object, None)).collect();
-        let own = self.verified(&place, index, &apart).await?;
+        let own = self.verified(index, &apart).await?;
         found.extend(own.into_iter().filter(|(entry, _)| is_inside(entry)));
         let objects: Vec<Ref> = if question.is_reversed {
             found.into_values().rev().take(question.most).collect()
@@ -93,7 +93,7 @@ impl GeoTransaction {
         let dc = self.dc;
         let client = self.settle().await?;
         // With an item of each partition, the snapshot is complete at all of them.
-        let read = client.read(shared.probes.to_vec()).await;
+        let read = client.read(shared.probes.clone()).await;
         read.map_err(|trouble| shared.trouble(trouble, None))?;
         let snapshot = client.snapshot().ok_or(StoreError::Conflict)?;
         if !shared.net.with(|inner| inner.is_up(dc)) {
@@ -107,7 +107,6 @@ impl GeoTransaction {
     /// that are named.
     async fn verified(
         &mut self,
-        place: &ObjectIndex,
         index: &Indexed,
         named: &[(Ref, Option<&[u8]>)],
     ) -> Result<Vec<(Vec<u8>, Ref)>, StoreError> {
@@ -130,7 +129,7 @@ impl GeoTransaction {
             }
             let values: Vec<Option<&Value>> =
                 fields.iter().map(|field| register(&found, field)).collect();
-            let of_fields = place.entry_of(object, &values);
+            let of_fields = entry_of(object, &values);
             verified.extend(
                 of_fields
                     .filter(|of_fields| entry.is_none_or(|entry| *entry == **of_fields))
@@ -172,7 +171,9 @@ impl GeoTransaction {
                 let items: Vec<Key> =
                     fields.iter().map(|field| thing.field(*field, Shape::Register)).collect();
                 let mut fetch = Fetch::default();
-                items.iter().for_each(|item| fetch.add(item.clone()));
+                for item in &items {
+                    fetch.add(item.clone());
+                }
                 let found = self.read(fetch).await?;
                 let before = items.iter().map(|item| register(&found, item).and_then(indexed));
                 let before: Vec<Option<&Value>> = before.collect();
