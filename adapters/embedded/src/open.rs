@@ -392,12 +392,12 @@ fn load_catalog(
     Ok(Some(catalog))
 }
 
-/// Refuses indexes and drawn keys where this engine has none.
+/// Refuses `unique`s and drawn keys where this engine has none.
 fn check_builtins(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     if config.geo.is_none() {
         return Ok(());
     }
-    let reason = schema.refuse_builtins("a store with data centers");
+    let reason = schema.refuse_all_but_indexes("a store with data centers");
     reason.map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })
 }
 

@@ -5,8 +5,10 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
 use mingle_geo::certify::{GroupConfig, GroupMessage};
+use mingle_geo::derive::Derive;
 use mingle_geo::flaw::{Flaw, Planted};
 use mingle_geo::wire::{Parcel, put_parcel};
 use mingle_geo::{
@@ -219,6 +221,13 @@ impl Node {
     /// Returns a partition's replica, if this process has it.
     pub fn replica(&self, partition: PartitionId) -> Option<&StrongReplica> {
         self.hosted.get(&partition).map(|hosted| &hosted.replica)
+    }
+
+    /// Lets all partitions keep an index from now on; see [`mingle_geo::derive`].
+    pub fn derive(&mut self, by: &Arc<dyn Derive>) {
+        for hosted in self.hosted.values_mut() {
+            hosted.replica.derive(by);
+        }
     }
 
     /// Returns all replicas.

@@ -19,6 +19,7 @@
 //! - [`replica`]: the protocol at the replicas; [`session`]: the protocol at the client.
 //! - [`config`], [`limits`], [`memory`], [`error`]: settings, bounds, refusals; [`counters`]: event
 //!   counts.
+//! - [`derive`]: indexes, which replicas derive from items.
 //! - [`wire`]: messages and records, as bytes; [`flaw`]: mistakes to plant.
 //!
 //! - [`members`]: the incarnations that belong to the system, and the cuts of those that were lost.
@@ -96,6 +97,7 @@ mod codec;
 mod committed;
 pub mod config;
 pub mod counters;
+pub mod derive;
 pub mod error;
 pub mod flaw;
 pub mod floors;

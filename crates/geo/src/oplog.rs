@@ -8,6 +8,7 @@
 //! An item also caches the newest state that was read, so that reads do not replay operations.
 
 mod cut;
+mod derived;
 mod item;
 mod pending;
 mod settle;
@@ -24,14 +25,18 @@ use crate::timestamp::{DcId, Timestamp};
 use crate::tx::Transaction;
 use crate::types::{Mark, OpId, Recent, State};
 use crate::vector::Vector;
+use derived::Derived;
 use item::{At, Entry, Item};
 use pending::Pending;
+
+/// Items by key.
+type Items = HashMap<Key, Item, BuildHasherDefault<DefaultHasher>>;
 
 /// All items of one partition.
 #[derive(Clone, Debug, Default)]
 pub struct OpLog {
     /// Never iterated to produce messages or records, since its order is arbitrary (though fixed).
-    items: HashMap<Key, Item, BuildHasherDefault<DefaultHasher>>,
+    items: Items,
     /// The keys of `items`, in order.
     keys: BTreeSet<Key>,
     /// A key without an item has the initial state at this snapshot. It is the snapshot of the last
@@ -49,6 +54,7 @@ pub struct OpLog {
     pending: Pending,
     bytes: usize,
     operation_count: usize,
+    derived: Derived,
     planted: Planted,
 }
 
@@ -103,6 +109,7 @@ impl OpLog {
         }
         if is_pending {
             self.pending.insert(transaction);
+            self.renew(transaction.updates.iter().map(|update| &update.key));
         }
     }
 
@@ -221,6 +228,9 @@ impl OpLog {
         let freed = item.fold(snapshot, self.horizon_us, is_past);
         self.bytes -= freed;
         self.operation_count -= before - item.entries.len();
+        if freed > 0 {
+            self.renew(std::iter::once(key));
+        }
         freed
     }
 
@@ -267,7 +277,7 @@ impl OpLog {
             kept.clear();
         }
         let items = states.into_iter().map(|(key, state)| (key, Item::at(At { snapshot, state })));
-        let mut items: HashMap<Key, Item, _> = items.collect();
+        let mut items: Items = items.collect();
         let keys: BTreeSet<Key> = items.keys().cloned().collect();
         let (mut remembering, mut due) = (VecDeque::new(), BTreeSet::new());
         for key in &keys {
@@ -279,9 +289,10 @@ impl OpLog {
             item.due_us = item.base.state.due_us();
             due.extend(item.due_us.map(|due_us| (due_us, key.clone())));
         }
-        let floor = snapshot;
+        let (floor, mut derived) = (snapshot, std::mem::take(&mut self.derived));
+        derived.rebuild(keys.iter(), &items);
         let none = Self::default();
-        *self = Self { items, keys, floor, remembering, horizon_us, due, planted, ..none };
+        *self = Self { items, keys, floor, remembering, horizon_us, due, derived, planted, ..none };
         for transaction in kept.values() {
             self.append(transaction);
         }

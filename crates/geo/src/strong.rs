@@ -4,12 +4,14 @@
 mod members;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::central::{Held, SERVICE, Serve, Service, part_of};
 use crate::certify::{
     Group, GroupConfig, GroupEnvelope, GroupInput, GroupMessage, GroupOutput, Proposal,
 };
 use crate::config::{Certification, Config};
+use crate::derive::Derive;
 use crate::flaw::Flaw;
 use crate::message::{Address, Envelope, Message};
 use crate::record::{Alarm, Output, Persist, Record};
@@ -102,6 +104,11 @@ impl StrongReplica {
     /// Returns the replica.
     pub fn replica(&self) -> &Replica {
         &self.replica
+    }
+
+    /// Keeps an index from now on; see [`Replica::derive`].
+    pub fn derive(&mut self, by: &Arc<dyn Derive>) {
+        self.replica.derive(by);
     }
 
     /// Returns its part in the group.

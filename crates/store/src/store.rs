@@ -348,10 +348,31 @@ impl StoreSchema {
     ///
     /// A message that names the first of them.
     pub fn refuse_builtins(&self, what: &str) -> Result<(), String> {
-        match self.operations.values().find_map(|operation| operation.builtin.as_ref()) {
+        self.refuse_some(what, |_| true)
+    }
+
+    /// Checks that no object has a `unique` or a key that the store draws, for stores that keep indexes and do neither;
+    /// `what` names the store in the message.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the first of them.
+    pub fn refuse_all_but_indexes(&self, what: &str) -> Result<(), String> {
+        let is_index = |builtin: &BuiltinQuery| builtin.index().is_some_and(|read| !read.is_unique);
+        self.refuse_some(what, |builtin| !is_index(builtin))
+    }
+
+    fn refuse_some(
+        &self,
+        what: &str,
+        is_refused: impl Fn(&BuiltinQuery) -> bool,
+    ) -> Result<(), String> {
+        let mut builtins =
+            self.operations.values().filter_map(|operation| operation.builtin.as_ref());
+        match builtins.find(|builtin| is_refused(builtin)) {
             None => Ok(()),
             Some(BuiltinQuery::Index(read)) if read.is_unique => Err(format!(
-                "object {} has a `unique`, {}, and {what} keeps no indexes: make the values the key of an object",
+                "object {} has a `unique`, {}, and {what} keeps none: make the values the key of an object",
                 read.object, read.index
             )),
             Some(BuiltinQuery::Index(read)) => Err(format!(

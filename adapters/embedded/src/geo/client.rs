@@ -113,6 +113,11 @@ impl Client {
         self.session.past_vec()
     }
 
+    /// Returns the snapshot of the running transaction; none if it has not read.
+    pub fn snapshot(&self) -> Option<Vector> {
+        self.session.snapshot()
+    }
+
     /// True if another transaction can use it.
     pub fn is_idle(&self) -> bool {
         !self.is_detached && self.session.is_idle() && self.session.unanswered().is_none()

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
+use mingle_geo::derive::{Derive, Entries, Span};
 use mingle_geo::message::Message;
 use mingle_geo::{
     Address, DcId, Envelope, Key, Members, Now, Outcome, Replica, Session, Timestamp, Vector,
@@ -136,6 +137,13 @@ pub trait Replicas {
     /// Returns at most `most` names of items of a data center, from `first` on, that begin with
     /// `prefix`, in order; none if its process has stopped.
     fn items(&self, dc: DcId, first: &Key, prefix: &[u8], most: usize) -> Option<Vec<Key>>;
+
+    /// Lets all replicas here keep an index from now on, also those that start later.
+    fn derive(&mut self, by: Arc<dyn Derive>);
+
+    /// Returns the entries of a part of an index at a data center, among which are all that hold at `snapshot`; none
+    /// if its process has stopped, the snapshot is not complete there, or it is too old to be read.
+    fn entries(&self, dc: DcId, span: &Span, snapshot: &Vector) -> Option<Entries>;
 
     /// Returns the outcome of a transaction of the core, if a data center remembers it, and true if
     /// the transaction may still be undecided there.
@@ -334,6 +342,28 @@ pub fn items<'a>(
     found.sort_unstable();
     found.truncate(most);
     found
+}
+
+/// Returns the entries of a part of an index at all of these replicas together; none if one of them cannot serve the
+/// snapshot.
+pub fn entries<'a>(
+    replicas: impl Iterator<Item = &'a Replica>,
+    span: &Span,
+    snapshot: &Vector,
+) -> Option<Entries> {
+    let mut all = Entries::default();
+    for replica in replicas {
+        let Entries { found, loose } = replica.entries(span, snapshot)?;
+        all.found.extend(found);
+        all.loose.extend(loose);
+    }
+    all.found.sort_unstable();
+    if span.is_reversed {
+        all.found.reverse();
+    }
+    all.found.truncate(span.most);
+    all.loose.sort_unstable();
+    Some(all)
 }
 
 /// Returns the outcome of a transaction of the core, if one of these replicas remembers it, and true if

@@ -1,15 +1,18 @@
 //! New stores: their data centers, and the state that transactions share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_geo::limits::UPDATES_MAX;
+use mingle_geo::{Key, Kind, PartitionId};
 use mingle_model::Level;
 use mingle_store::{Capabilities, Once};
 
 use super::cluster::Cluster;
 use super::config::GeoConfig;
 use super::fate::Fates;
+use super::index::ObjectIndex;
 use super::net::Net;
 use super::relation::Relation;
 use super::site::Site;
@@ -132,9 +135,49 @@ impl GeoStore {
             round_trip: Duration::ZERO,
         };
         let Lasting { sites, fates } = lasting.unwrap_or_else(|| Lasting::new(&config));
-        let shared = Shared { core, net, own, fates, config, space, relation, engine, sites };
+        for index in ObjectIndex::all(&space, &core.layout) {
+            net.with(|inner| inner.derive(index));
+        }
+        let probes = probes(config.partitions);
+        let shared =
+            Shared { core, net, own, fates, config, space, probes, relation, engine, sites };
         let shared = Arc::new(shared);
         shared.engine.add(&shared);
         Ok(Self { shared, capabilities })
+    }
+}
+
+/// Returns the key of an item of each partition; no item has one of these names. The part in braces decides the
+/// partition, in the space of any store.
+fn probes(partitions: u16) -> Vec<Key> {
+    let mut open: BTreeSet<PartitionId> = (0..partitions).map(PartitionId).collect();
+    let named = (0_u64..).map(|number| Key::new(Kind::Register, format!("y{{{number}}}")));
+    let mut probes = Vec::new();
+    for key in named {
+        if open.remove(&key.partition(partitions)) {
+            probes.push(key);
+        }
+        if open.is_empty() {
+            break;
+        }
+    }
+    probes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geo::space::Space;
+
+    #[test]
+    fn each_partition_has_one_probe_in_any_space() {
+        for partitions in [1, 2, 7, 64] {
+            for space in [Space::first(), Space::of(&"feed".into())] {
+                let keys = probes(partitions).into_iter().map(|key| space.key(key));
+                let found: BTreeSet<PartitionId> =
+                    keys.map(|key| key.partition(partitions)).collect();
+                assert_eq!(found.len(), usize::from(partitions), "{space:?}");
+            }
+        }
     }
 }

@@ -17,6 +17,7 @@
 //! - `build`: from writes to operations.
 //! - `judge`: the guards and witness rows of a commit, checked in its data center.
 //! - `make`: new stores; `transaction`, `store`: the interface; `fate`, `outcome`: outcomes of commits.
+//! - `index`: indexes of objects; `transaction::index`: reads of them.
 //! - `touch`, `strong`: the items that transactions of a linearizable store use, and how these
 //!   transactions commit; `relation`: the declared relation of conflicts; `upgraded`: strong
 //!   transactions of a causal store.
@@ -43,6 +44,7 @@ mod fate;
 mod fetch;
 mod floor;
 mod gate;
+mod index;
 mod judge;
 mod make;
 mod members;

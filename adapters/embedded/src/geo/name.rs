@@ -9,6 +9,8 @@
 //! | `r` kind key | register | a record |
 //! | `c` transaction | register | whether the commit of this id took effect |
 //! | `b` transaction data center | register | no commit of this id takes effect there; where others are processes of their own |
+//! | `x` kind fields | | the header of an index, for all values of its first field; followed by `{` value `}`, for one |
+//! | `y` `{` number `}` | register | nothing; a read of one at each partition completes a snapshot there |
 //! | `m` | map | the rows with the store's declarations, where they are not kept in a folder |
 //!
 //! The part in braces decides the partition, so all items of an object are in one partition. An
@@ -159,10 +161,28 @@ pub fn element(item: &Key, element: &Value) -> Key {
     Key::new(item.kind, name)
 }
 
-/// True if an item belongs to the program's data (or is a part or a list of such data), false for
+/// Returns the header of an index, for all values of its first field or for one. No item has this name;
+/// certified transactions use it to declare which part of an index they read or change.
+pub fn index(kind: u32, fields: &[u16], first: Option<&Value>) -> Key {
+    let mut name = vec![b'x'];
+    escape(&kind.to_be_bytes(), &mut name);
+    for field in fields {
+        escape(&field.to_be_bytes(), &mut name);
+    }
+    if let Some(first) = first {
+        name.push(b'{');
+        let mut encoded = Vec::new();
+        order::encode(first, &mut encoded);
+        escape(&encoded, &mut name);
+        name.push(b'}');
+    }
+    Key::new(Kind::Set, name)
+}
+
+/// True if an item belongs to the program's data (or is a part, a list or an index of such data), false for
 /// the runtime's own data such as witness rows and records.
 pub fn is_data(item: &Key) -> bool {
-    matches!(item.name.first(), Some(b'f' | b'p'))
+    matches!(item.name.first(), Some(b'f' | b'p' | b'x'))
 }
 
 /// True if an item is a witness row, or all those of an object or a transaction.
@@ -203,7 +223,7 @@ pub fn object_key(name: &[u8], prefix: usize) -> Value {
 }
 
 /// Replaces the bytes `{`, `|` and `}` by `|` followed by 0, 1 or 2.
-fn escape(bytes: &[u8], name: &mut Vec<u8>) {
+pub fn escape(bytes: &[u8], name: &mut Vec<u8>) {
     for byte in bytes {
         match byte {
             b'{' | b'|' | b'}' => name.extend([b'|', byte - b'{']),
@@ -212,7 +232,8 @@ fn escape(bytes: &[u8], name: &mut Vec<u8>) {
     }
 }
 
-fn unescape(name: &[u8]) -> Vec<u8> {
+/// Returns the bytes of which [`escape`] made `name`.
+pub fn unescape(name: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.iter();
     while let Some(byte) = rest.next() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mingle_geo::limits::{READ_KEYS_MAX, UPDATES_MAX};
 use mingle_geo::message::RaiseFloor;
-use mingle_geo::{DcId, Refusal, Update, Vector};
+use mingle_geo::{DcId, Key, Refusal, Update, Vector};
 use mingle_model::{Name, Origin, Stamp, TransactionId};
 use mingle_store::{
     BoxFuture, Capabilities, DataStore, EngineId, Listed, Listing, Outcome, Session, StoreError,
@@ -51,6 +51,8 @@ pub struct Shared {
     pub(super) config: GeoConfig,
     /// The space of its items.
     pub space: Space,
+    /// The key of an item of each partition.
+    pub probes: Vec<Key>,
     /// The declared relation of conflicts, if any.
     pub relation: Option<Relation>,
     /// The state shared with other stores of the engine.

@@ -143,6 +143,7 @@ impl GeoTransaction {
         let shared = Arc::clone(&self.shared);
         self.judge(commit).await?;
         let present = self.present(commit).await?;
+        self.use_headers(&commit.writes).await?;
         let left = self.left().await?;
         let built = build(&shared.core.layout, &commit.writes, None, &left, &present);
         let mut updates = built.map_err(|why| shared.core.refused(why))?;

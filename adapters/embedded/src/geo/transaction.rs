@@ -1,5 +1,6 @@
 //! Transactions in one data center.
 
+mod index;
 mod list;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,9 +175,10 @@ impl GeoTransaction {
         shared.read(client, fetch).await
     }
 
-    /// Answers a query, which is strong: it sees all that any running data center has acknowledged.
+    /// Answers a query. A declared one is strong: it sees all that any running data center has acknowledged. An index
+    /// is read on the transaction's snapshot.
     async fn query(&mut self, question: Question) -> Result<(Data, u64), StoreError> {
-        if self.is_strong() {
+        if self.is_strong() || matches!(question, Question::Index(..)) {
             let answer = self.ask(question.clone()).await?;
             self.note_given(question, &answer);
             return Ok(answer);
@@ -204,10 +206,7 @@ impl GeoTransaction {
     pub(super) async fn ask(&mut self, question: Question) -> Result<(Data, u64), StoreError> {
         match question {
             Question::Keys(kind) => self.keys(&kind).await,
-            Question::Index(index, _) => {
-                let core = &self.shared.core;
-                Err(core.refused(format!("it keeps no index {}", index.read.index)))
-            }
+            Question::Index(index, arguments) => self.index(&index, &arguments).await,
             // The store is not opened with draws.
             Question::Draw(kind) => {
                 Err(self.shared.core.refused(format!("it draws no numbers for {kind}")))

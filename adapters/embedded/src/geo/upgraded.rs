@@ -190,6 +190,7 @@ impl GeoTransaction {
             self.uses.add(key, Use::Read);
         }
         let present = self.present(commit).await?;
+        self.use_headers(&commit.writes).await?;
         let left = self.left().await?;
         let none = BTreeSet::new();
         let mut updates =

@@ -58,6 +58,14 @@ impl GeoFactory {
 }
 
 impl Factory for GeoFactory {
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     fn lists_objects(&self) -> bool {
         true
     }

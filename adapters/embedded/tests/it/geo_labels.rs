@@ -77,6 +77,14 @@ impl DataStore for Named {
 struct NamedFactory(Arc<TestWorld>);
 
 impl Factory for NamedFactory {
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     fn level(&self) -> Level {
         Level::Linearizable
     }

@@ -50,6 +50,14 @@ fn of(transaction: &str, city: &str) -> Session {
 struct NamedFactory(Arc<TestWorld>, Option<&'static str>);
 
 impl Factory for NamedFactory {
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     fn level(&self) -> Level {
         Level::Causal
     }

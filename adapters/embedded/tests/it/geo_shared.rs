@@ -76,6 +76,14 @@ impl GuestFactory {
 }
 
 impl Factory for GuestFactory {
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     fn level(&self) -> Level {
         self.level
     }

@@ -52,6 +52,14 @@ impl StrongFactory {
 }
 
 impl Factory for StrongFactory {
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     fn lists_objects(&self) -> bool {
         true
     }

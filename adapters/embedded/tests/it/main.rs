@@ -8,6 +8,7 @@ mod damage_later;
 mod engine;
 mod geo;
 mod geo_faults;
+mod geo_indexes;
 mod geo_labels;
 mod geo_members;
 mod geo_members_kept;

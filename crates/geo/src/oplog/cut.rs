@@ -36,6 +36,7 @@ impl OpLog {
         }
         if !dropped.is_empty() {
             self.pending.cut_off(dc, at);
+            self.derived.rebuild(self.keys.iter(), &self.items);
             self.queue_anew();
         }
         (dropped, is_clean)

@@ -6,6 +6,7 @@ use super::Replica;
 use crate::committed::Committed;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::derive::{Derive, Entries, Span};
 use crate::members::Members;
 use crate::timestamp::DcId;
 use crate::vector::Vector;
@@ -80,6 +81,19 @@ impl Replica {
     /// Returns the keys of all items from `first` on, in order.
     pub fn keys_from(&self, first: &crate::key::Key) -> impl Iterator<Item = &crate::key::Key> {
         self.op_log.keys_from(first)
+    }
+
+    /// Keeps an index from now on, unless there is one of its name. It is kept as long as this replica lives, and
+    /// has all items that are here already.
+    pub fn derive(&mut self, by: &Arc<dyn Derive>) {
+        self.op_log.derive(by);
+    }
+
+    /// Returns the entries of a part of an index, among which are all that hold at `snapshot`; `None` if there is
+    /// no such index, the snapshot is not complete here, or it is older than the folded versions.
+    pub fn entries(&self, span: &Span, snapshot: &Vector) -> Option<Entries> {
+        let is_readable = self.known_vec.covers(snapshot) && snapshot.covers(&self.pins.folded());
+        if is_readable { self.op_log.entries(span) } else { None }
     }
 
     /// Returns the state of an item at a snapshot, for inspection.

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use mingle_geo::derive::{Derive, Entries, Span};
 use mingle_geo::message::Message;
 use mingle_geo::session::Floor;
 use mingle_geo::{Address, DcId, Envelope, Key, Members, Now, Outcome, Session, Timestamp, Vector};
@@ -29,6 +30,10 @@ pub enum Asked {
     Send(u64, Envelope),
     /// The names of items from the first on, with a prefix, at most so many.
     Items(Key, Vec<u8>, usize, Sender<Vec<Key>>),
+    /// An index to keep from now on.
+    Derive(Arc<dyn Derive>),
+    /// The entries of a part of an index that hold at a snapshot, and perhaps others.
+    Entries(Span, Vector, Sender<Option<Entries>>),
     /// The outcome of a transaction, and true if it may be undecided.
     Ended(TransactionId, Sender<(Option<Outcome>, bool)>),
     /// An upper bound of the timestamps of the commits that were acknowledged.
@@ -320,6 +325,15 @@ impl Replicas for Here<'_> {
 
     fn items(&self, _: DcId, first: &Key, prefix: &[u8], most: usize) -> Option<Vec<Key>> {
         self.ask(|answer| Asked::Items(first.clone(), prefix.to_vec(), most, answer))
+    }
+
+    fn derive(&mut self, by: Arc<dyn Derive>) {
+        // A process that has stopped answers no questions.
+        let _ = self.0.events.send(Event::Asked(Asked::Derive(by)));
+    }
+
+    fn entries(&self, _: DcId, span: &Span, snapshot: &Vector) -> Option<Entries> {
+        self.ask(|answer| Asked::Entries(span.clone(), *snapshot, answer)).flatten()
     }
 
     fn ended(&self, _: DcId, id: &TransactionId) -> (Option<Outcome>, bool) {

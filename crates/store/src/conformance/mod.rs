@@ -89,9 +89,14 @@ pub trait Factory: Send + Sync {
         Box::pin(std::future::ready(Err("this engine's commands name no rows".to_owned())))
     }
 
-    /// True if its stores keep indexes, and draw keys where their level is serializable.
+    /// True if its stores keep indexes.
     fn keeps_indexes(&self) -> bool {
         false
+    }
+
+    /// True if its stores draw keys where their level is serializable.
+    fn draws_keys(&self) -> bool {
+        self.keeps_indexes()
     }
 
     /// True if its stores list their objects.
@@ -226,11 +231,14 @@ pub async fn run(factory: &dyn Factory) -> Report {
         }
         (false, _) => replicated,
     };
-    let indexed = match (factory.keeps_indexes(), is_serializable) {
+    let mut indexed = match (factory.keeps_indexes(), is_serializable) {
         (false, _) => Vec::new(),
         (true, false) => vec![indexes::TESTS],
-        (true, true) => vec![indexes::TESTS, indexes::SERIALIZABLE_TESTS, draws::TESTS],
+        (true, true) => vec![indexes::TESTS, indexes::SERIALIZABLE_TESTS],
     };
+    if factory.draws_keys() && is_serializable {
+        indexed.push(draws::TESTS);
+    }
     let listed = if factory.lists_objects() { vec![lists::TESTS] } else { Vec::new() };
     for (name, test) in common.iter().chain(&own).chain(&indexed).chain(&listed).copied().flatten()
     {

@@ -206,7 +206,8 @@ impl Inner {
         let record = Record::Members(self.members.clone());
         let records = std::slice::from_ref(&record);
         let new = Site::new(dc, &self.config, incarnation, records);
-        let new = new.map_err(|error| error.message)?;
+        let mut new = new.map_err(|error| error.message)?;
+        self.indexes.iter().for_each(|by| new.derive(by));
         self.set_up(dc, false);
         self.sites[usize::from(dc.0)] = Site { is_up: false, ..new };
         // Messages from and to the earlier incarnation are dropped.

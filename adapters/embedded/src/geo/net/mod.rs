@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use mingle_geo::derive::Derive;
 use mingle_geo::members::Membership;
 use mingle_geo::message::Message;
 use mingle_geo::session::Floor;
@@ -23,6 +24,7 @@ use mingle_geo::{
 };
 use mingle_store::World;
 
+use super::cluster::Replicas;
 use super::config::GeoConfig;
 use super::disk::{Disk, Place, Written};
 use super::driver::Signal;
@@ -60,6 +62,8 @@ pub struct Inner {
     config: GeoConfig,
     links: Option<LinkTable>,
     sites: Vec<Site>,
+    /// The indexes that all replicas keep.
+    indexes: Vec<Arc<dyn Derive>>,
     /// The membership with the newest epoch that any replica knows.
     members: Members,
     /// The agreed membership of a store without certification; this process maintains it.
@@ -120,6 +124,9 @@ impl Net {
     pub fn reload(&self, view: &dyn View) -> Result<(), StorageError> {
         let mut inner = self.lock();
         let mut fresh = Inner::load(&inner.config, inner.links.clone(), &self.world, Some(view))?;
+        for by in std::mem::take(&mut inner.indexes) {
+            Replicas::derive(&mut fresh, by);
+        }
         fresh.next = inner.next;
         fresh.alarms = std::mem::take(&mut inner.alarms);
         fresh.clients = std::mem::take(&mut inner.clients);
@@ -197,6 +204,7 @@ impl Inner {
             config: config.clone(),
             links,
             sites,
+            indexes: Vec::new(),
             members: Members::default(),
             agreed: None,
             travelling: BTreeMap::new(),

@@ -1,9 +1,11 @@
 //! A replica, which takes part in certification if its store is strong.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_geo::certify::{CertifierConfig, GroupConfig};
+use mingle_geo::derive::Derive;
 use mingle_geo::{Config, Input, Now, Output, Record, Replica, StrongReplica};
 
 use crate::geo::config::GeoConfig;
@@ -48,6 +50,14 @@ impl Node {
         match self {
             Self::Causal(replica) => replica.handle(now, input, out),
             Self::Strong(replica) => replica.handle(now, input, out),
+        }
+    }
+
+    /// Keeps an index from now on.
+    pub fn derive(&mut self, by: &Arc<dyn Derive>) {
+        match self {
+            Self::Causal(replica) => replica.derive(by),
+            Self::Strong(replica) => replica.derive(by),
         }
     }
 

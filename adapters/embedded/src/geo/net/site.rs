@@ -1,5 +1,8 @@
 //! A data center: its replicas, and the reason why it cannot serve, if there is one.
 
+use std::sync::Arc;
+
+use mingle_geo::derive::Derive;
 use mingle_geo::{Config, DcId, PartitionId, Record, Vector};
 use mingle_model::Name;
 
@@ -84,6 +87,13 @@ impl Site {
             replicas: replicas.collect::<Result<_, _>>()?,
             ready: Vector::ZERO,
         })
+    }
+
+    /// Lets all its replicas keep an index.
+    pub fn derive(&mut self, by: &Arc<dyn Derive>) {
+        for replica in &mut self.replicas {
+            replica.derive(by);
+        }
     }
 
     /// Returns the number of partitions whose replicas have copied the data of the others and are

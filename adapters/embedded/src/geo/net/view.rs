@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
+use mingle_geo::derive::{Derive, Entries, Span};
 use mingle_geo::message::Message;
 use mingle_geo::{Address, DcId, Envelope, Key, Members, Now, Replica, Session, Timestamp, Vector};
 use mingle_model::{Name, TransactionId};
@@ -161,6 +162,17 @@ impl Replicas for Inner {
 
     fn items(&self, dc: DcId, first: &Key, prefix: &[u8], most: usize) -> Option<Vec<Key>> {
         Some(cluster::items(self.replicas(dc), first, prefix, most))
+    }
+
+    fn derive(&mut self, by: Arc<dyn Derive>) {
+        for site in &mut self.sites {
+            site.derive(&by);
+        }
+        self.indexes.push(by);
+    }
+
+    fn entries(&self, dc: DcId, span: &Span, snapshot: &Vector) -> Option<Entries> {
+        cluster::entries(self.replicas(dc), span, snapshot)
     }
 
     fn ended(&self, dc: DcId, id: &TransactionId) -> (Option<mingle_geo::Outcome>, bool) {

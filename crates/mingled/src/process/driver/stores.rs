@@ -52,6 +52,10 @@ impl Driver {
             Asked::Items(first, prefix, most, answer) => {
                 _ = answer.send(cluster::items(replicas(&self.node), &first, &prefix, most));
             }
+            Asked::Derive(by) => self.node.derive(&by),
+            Asked::Entries(span, snapshot, answer) => {
+                _ = answer.send(cluster::entries(replicas(&self.node), &span, &snapshot));
+            }
             Asked::Ended(id, answer) => _ = answer.send(cluster::ended(replicas(&self.node), &id)),
             Asked::Acknowledged(answer) => {
                 _ = answer.send(cluster::acknowledged(dc, replicas(&self.node)));
