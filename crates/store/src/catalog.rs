@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
 use serde_json::{Map, Value as Json, json};
 
-use crate::store::StoreSchema;
+use crate::declared::StoreSchema;
 
 const FORMAT: u64 = 1;
 

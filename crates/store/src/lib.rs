@@ -13,6 +13,7 @@
 //! - [`codec`], [`catalog`], [`overlay`]: code shared by adapters: values as text, the stored
 //!   declarations, and the flushed writes of a transaction.
 //! - [`unique`]: words about objects that break the promise of a `unique`.
+//! - [`declared`]: the part of a program that a store serves.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
 //! - [`worker`]: the worker that runs whole phases beside a distant store.
 //! - [`listing`]: lists of objects, for the eyes of operators and developers.
@@ -25,6 +26,7 @@ pub mod catalog;
 pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod declared;
 pub mod finding;
 pub mod limits;
 pub mod listing;
@@ -42,13 +44,14 @@ pub mod worker;
 pub mod world;
 pub mod wrap;
 
+pub use declared::{StoreOperation, StoreSchema};
 pub use finding::{Finding, Judgement};
 pub use listing::{Listed, Listing};
 pub use operation::{Address, Answer, Data, KeyRange, Read, Write};
 pub use record::{Bytes, Guard, RecordKey, RecordKind};
 pub use store::{
     Capabilities, Commit, Committed, DataStore, Once, OperationId, Outcome, Session, StoreError,
-    StoreOperation, StoreSchema, Transaction,
+    Transaction,
 };
 #[cfg(feature = "test-world")]
 pub use test_world::TestWorld;

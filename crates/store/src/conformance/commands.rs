@@ -6,9 +6,10 @@ use mingle_model::{TransactionId, Value};
 
 use super::schema::{TEXT, at, store_schema};
 use super::{Bench, Checked, commit, ensure, ensure_eq, tests};
+use crate::declared::StoreOperation;
 use crate::operation::{Data, Read, Write};
 use crate::record::{RecordKey, RecordKind};
-use crate::store::{StoreError, StoreOperation};
+use crate::store::StoreError;
 
 tests![commands_that_name_the_stores_own_rows_are_refused];
 

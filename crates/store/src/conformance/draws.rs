@@ -8,8 +8,9 @@ use mingle_model::{BuiltinQuery, FieldType, Level, Ref, Type, Value};
 
 use super::schema::{add_object, store_schema};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests};
+use crate::declared::{StoreOperation, StoreSchema};
 use crate::operation::{Address, Data, Read, Write};
-use crate::store::{StoreError, StoreOperation, StoreSchema, Transaction};
+use crate::store::{StoreError, Transaction};
 
 tests![
     numbers_are_drawn_once_and_of_no_object,

@@ -11,8 +11,9 @@ use mingle_model::{
 
 use super::schema::{add_object, store_schema};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests};
+use crate::declared::{StoreOperation, StoreSchema};
 use crate::operation::{Address, Data, Read, Write};
-use crate::store::{StoreError, StoreOperation, StoreSchema, Transaction};
+use crate::store::{StoreError, Transaction};
 
 tests![indexes_give_what_the_registers_show, an_index_that_is_added_later_has_all_objects,];
 

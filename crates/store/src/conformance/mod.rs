@@ -21,8 +21,9 @@ use std::sync::Arc;
 
 use mingle_model::{Level, Name, Origin, RowKind, TransactionId, WitnessRow};
 
+use crate::declared::StoreSchema;
 use crate::operation::{Answer, Data, Read, Write};
-use crate::store::{Commit, Committed, DataStore, Session, StoreError, StoreSchema, Transaction};
+use crate::store::{Commit, Committed, DataStore, Session, StoreError, Transaction};
 use crate::world::BoxFuture;
 
 mod atomicity;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use mingle_model::{Field, FieldType, Level, ObjectType, Ref, Schema, StructType, Type, Value};
 
+use crate::declared::StoreSchema;
 use crate::operation::Address;
-use crate::store::StoreSchema;
 
 /// `Thing.text`, a register of `string`.
 pub const TEXT: u16 = 0;

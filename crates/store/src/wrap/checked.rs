@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use mingle_model::{Field, FieldType, Name, Ref, Stamp, TransactionId, Type, Value};
 
+use crate::declared::StoreSchema;
 use crate::listing::{Listed, Listing};
 use crate::operation::{Address, Answer, Read, Write};
 use crate::store::{
-    Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, StoreSchema,
-    Transaction,
+    Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
 };
 use crate::world::BoxFuture;
 
