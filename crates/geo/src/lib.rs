@@ -19,7 +19,7 @@
 //! - [`replica`]: the protocol at the replicas; [`session`]: the protocol at the client.
 //! - [`config`], [`limits`], [`memory`], [`error`]: settings, bounds, refusals; [`counters`]: event
 //!   counts.
-//! - [`derive`]: indexes, which replicas derive from items.
+//! - [`mod@derive`]: indexes, which replicas derive from items.
 //! - [`wire`]: messages and records, as bytes; [`flaw`]: mistakes to plant.
 //!
 //! - [`members`]: the incarnations that belong to the system, and the cuts of those that were lost.
