@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// A short time for what a sender must do soon.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Starts a data center with a user `app`, who has the password `secret`.
+/// Starts a data center with a user `app`, whose password is `secret`.
 fn with_user(settings: ProgramSettings) -> Place {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("users.acl");

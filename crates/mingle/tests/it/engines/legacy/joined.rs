@@ -94,7 +94,7 @@ fn foreign_keys_of_several_columns_are_refs() {
     assert_eq!(refs(&first), [order(1, 10), Json::Null, Json::Null]);
     assert_eq!(site.ok("note_of", &[("line", &first)]), json!("first"));
 
-    // The row of the order comes before the one that refers to it, whatever the order of the program.
+    // The adapter writes the row of the order before the one that refers to it; the program writes them the other way round.
     site.ok("add", &[("tenant", "1"), ("line", "2"), ("order", "12"), ("note", "new")]);
     assert_eq!(refs(&second), [order(1, 12), Json::Null, Json::Null]);
     assert_eq!(legacy.number("SELECT order_id FROM legacy.lines WHERE line = 2"), 12);
