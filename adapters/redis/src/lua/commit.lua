@@ -4,8 +4,10 @@
 
 local version
 
--- With commands, which may fail for reasons of their own, what was there before is kept.
+-- With commands, which may fail for reasons of their own, what was there before is kept: keys, and
+-- the changes of entries in indexes, which may be too large to keep.
 local undo
+local moved = {}
 
 local function save(key)
   if undo and undo[key] == nil then
@@ -18,7 +20,15 @@ local function write(command, key, ...)
   return redis.call(command, key, ...)
 end
 
+local function move(command, key, entry)
+  moved[#moved + 1] = { command == 'ZADD' and 'ZREM' or 'ZADD', key, entry }
+  move_entry(command, key, entry)
+end
+
 local function restore()
+  for last = #moved, 1, -1 do
+    move_entry(unpack(moved[last]))
+  end
   for key, kept in pairs(undo) do
     if kept[1] then
       local expires = kept[2] > 0 and string.format('%.0f', kept[2]) or '0'
@@ -194,6 +204,21 @@ local WRITE = {
       write('HSET', of, field, version, field .. '-', version)
     end
   end,
+  -- The value of a field in indexes; none is left of any; the entries of what is left.
+  v = function(op)
+    note_value(write, index(op[2]), op[3], op[4])
+  end,
+  V = function(op)
+    local of = indexed(index(op[2]))
+    for _, field in ipairs(redis.call('HKEYS', of)) do
+      if string.sub(field, 1, 1) ~= '!' then
+        write('HDEL', of, field)
+      end
+    end
+  end,
+  X = function(op)
+    settle_entries(write, move, op)
+  end,
   w = function(op)
     write('ZADD', ALL_ROWS, 0, op[3])
     write('SADD', P .. '!witnesses' .. op[2], op[3])
@@ -270,6 +295,15 @@ local function check_rows(op, check)
   end
 end
 
+local function check_indexed(op, check)
+  check(indexed(index(op[2])), 'hash')
+  local at = 4
+  while op[1] == 'X' and op[at] do
+    check(entries(op[at]), 'zset')
+    at = at + 2 + tonumber(op[at + 1])
+  end
+end
+
 -- Nothing may fail once something was written, so types are looked at first.
 local function check_types(ops)
   local seen = {}
@@ -287,6 +321,8 @@ local function check_types(ops)
     check_rows(op, check)
     if string.find('danipclrz', op[1], 1, true) then
       check_own(op, check)
+    elseif op[1] == 'v' or op[1] == 'V' or op[1] == 'X' then
+      check_indexed(op, check)
     elseif op[1] == 'm' and op[2] ~= '' then
       check(op[4], op[2])
     elseif op[1] == 'E' then
@@ -340,10 +376,34 @@ local function check_guards()
   end
 end
 
--- All witness rows of what is written must be known: of these objects, or of all.
-local function check_witnesses(known)
-  local all, written = arg(), list()
-  if #written == 0 and all == '' or redis.call('EXISTS', ALL_ROWS) == 0 then
+-- The objects that are written must have the indexes that the program declares: { kind, state } of
+-- each kind that has some.
+local function check_states(written, declared)
+  local states = {}
+  for _, o in ipairs(written) do
+    states[objects[index(o)][1]] = ''
+  end
+  for _, of in ipairs(declared) do
+    states[of[1]] = of[2]
+  end
+  for kind, state in pairs(states) do
+    check_state(kind, state)
+  end
+end
+
+-- All witness rows of what is written must be known: of these objects, or of all. One question finds
+-- that there are neither rows nor indexes.
+local function check_beside(known)
+  local all, written, declared = arg(), list(), lists()
+  if #written == 0 and all == '' then
+    return
+  end
+  local kept = redis.call('EXISTS', ALL_ROWS, STATES)
+  local has_rows = kept == 2 or kept == 1 and redis.call('EXISTS', ALL_ROWS) == 1
+  if #declared > 0 or kept == 2 or kept == 1 and not has_rows then
+    check_states(written, declared)
+  end
+  if not has_rows then
     return
   end
   local found = {}
@@ -386,7 +446,7 @@ return run(function()
   for _, one in ipairs(list()) do
     known[one] = true
   end
-  check_witnesses(known)
+  check_beside(known)
   local has_commands = arg() ~= ''
   local ops = lists()
   check_types(ops)

@@ -1,0 +1,51 @@
+
+-- Changes of entries in indexes. Of an object: the values of its fields in indexes, in a form that
+-- keeps their order, and behind `!` and the name of each index its entry there.
+local function indexed(o)
+  return P .. objects[o][1] .. '!index:' .. objects[o][2]
+end
+
+-- Notes the value of a field; empty for one that no index has.
+local function note_value(write, o, field, value)
+  if value == '' then
+    write('HDEL', indexed(o), field)
+  else
+    write('HSET', indexed(o), field, value)
+  end
+end
+
+local function move_entry(command, key, entry)
+  if command == 'ZADD' then
+    redis.call('ZADD', key, 0, entry)
+  else
+    redis.call('ZREM', key, entry)
+  end
+end
+
+-- Gives an object the entries of its values: { _, object, its key, index, how many fields, those… }.
+-- `move` adds an entry to an index, or removes one.
+local function settle_entries(write, move, op)
+  local o, key, at = index(op[2]), op[3], 4
+  local of = indexed(o)
+  local exists = redis.call('HEXISTS', versions(o), '.') == 1
+  while op[at] do
+    local name, size = op[at], tonumber(op[at + 1])
+    local parts, entry = {}, false
+    for i = 1, exists and size or 0 do
+      parts[#parts + 1] = redis.call('HGET', of, op[at + 1 + i]) or nil
+    end
+    if exists and #parts == size then
+      entry = table.concat(parts) .. key
+    end
+    local before = redis.call('HGET', of, '!' .. name)
+    if before and before ~= entry then
+      move('ZREM', entries(name), before)
+      write('HDEL', of, '!' .. name)
+    end
+    if entry and before ~= entry then
+      move('ZADD', entries(name), entry)
+      write('HSET', of, '!' .. name, entry)
+    end
+    at = at + 2 + size
+  end
+end
