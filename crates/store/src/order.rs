@@ -3,6 +3,7 @@
 //! For any two values `a` and `b`, the bytes of `a` compare to those of `b` as `a` to `b`, and
 //! neither is a prefix of the other unless they are equal, so parts can follow one another.
 
+use mingle_model::limits::DECODED_DEPTH_MAX;
 use mingle_model::{Date, Decimal, Document, Float, Ref, Time, Value};
 
 const MORE: u8 = 1;
@@ -102,7 +103,8 @@ fn encode_many(values: &[Value], key: &mut Vec<u8>) {
     key.push(END);
 }
 
-/// Takes one value from the front of `key`; none if `key` does not start with a result of [`encode`].
+/// Takes one value from the front of `key`; none if `key` does not start with a result of [`encode`], or with one that
+/// nests deeper than any value.
 ///
 /// ```
 /// use mingle_model::Value;
@@ -117,6 +119,11 @@ fn encode_many(values: &[Value], key: &mut Vec<u8>) {
 /// assert_eq!(order::decode(&mut rest), None);
 /// ```
 pub fn decode(key: &mut &[u8]) -> Option<Value> {
+    decode_within(key, DECODED_DEPTH_MAX)
+}
+
+fn decode_within(key: &mut &[u8], depth: usize) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
     Some(match take(key)? {
         0 => Value::Bool(take(key)? != 0),
         1 => Value::Int(decode_int(key)?),
@@ -124,13 +131,13 @@ pub fn decode(key: &mut &[u8]) -> Option<Value> {
         3 => Value::from(decode_text(key)?),
         4 => Value::Bytes(decode_bytes(key)?.into()),
         5 => Value::Time(Time::from_micros(decode_int(key)?)),
-        6 => Value::Struct(decode_many(key)?.into()),
+        6 => Value::Struct(decode_many(key, depth)?.into()),
         7 if take(key)? == END => Value::NONE,
-        7 => Value::some(decode(key)?),
-        8 => Value::List(decode_many(key)?.into()),
+        7 => Value::some(decode_within(key, depth)?),
+        8 => Value::List(decode_many(key, depth)?.into()),
         9 => {
             let kind = decode_text(key)?;
-            Value::Ref(Ref::new(kind, decode(key)?))
+            Value::Ref(Ref::new(kind, decode_within(key, depth)?))
         }
         10 => Value::Date(decode_date(key)?),
         11 => {
@@ -193,10 +200,101 @@ fn decode_text(key: &mut &[u8]) -> Option<String> {
     String::from_utf8(decode_bytes(key)?).ok()
 }
 
-fn decode_many(key: &mut &[u8]) -> Option<Vec<Value>> {
+fn decode_many(key: &mut &[u8], depth: usize) -> Option<Vec<Value>> {
     let mut values = Vec::new();
     while take(key)? == MORE {
-        values.push(decode(key)?);
+        values.push(decode_within(key, depth)?);
     }
     Some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use mingle_model::random::Random;
+
+    use super::*;
+
+    const SEED: u64 = 44;
+
+    fn draw(random: &mut Random, depth: usize) -> Value {
+        let text = |random: &mut Random| -> String {
+            (0..random.below(4)).map(|_| *random.pick(&['\0', '\u{1}', 'a', 'b', 'ä'])).collect()
+        };
+        let number =
+            |random: &mut Random| *random.pick(&[i64::MIN, -256, -1, 0, 1, 255, 256, i64::MAX]);
+        match random.below(if depth == 0 { 9 } else { 12 }) {
+            0 => Value::Bool(random.one_in(2)),
+            1 => Value::Int(number(random)),
+            2 => Value::Float(Float(*random.pick(&[
+                f64::NEG_INFINITY,
+                -1.5,
+                -0.0,
+                0.0,
+                f64::MIN_POSITIVE,
+                1.5,
+                f64::INFINITY,
+                f64::NAN,
+            ]))),
+            3 => Value::from(text(random)),
+            4 => Value::Bytes(text(random).into_bytes().into()),
+            5 => Value::Time(Time::from_micros(number(random))),
+            6 => Value::Date(Date::from_days(*random.pick(&[i32::MIN, -1, 0, 1, i32::MAX]))),
+            7 => {
+                let numbers = ["-10", "-9.99", "0", "0.001", "9.99", "10"];
+                Value::Decimal(random.pick(&numbers).parse().expect("a decimal"))
+            }
+            8 => Value::NONE,
+            9 => Value::some(draw(random, depth - 1)),
+            10 => Value::Ref(Ref::new("Kind", draw(random, depth - 1))),
+            _ => {
+                let values: Vec<Value> =
+                    (0..random.below(3)).map(|_| draw(random, depth - 1)).collect();
+                if random.one_in(2) { Value::list(values) } else { Value::Struct(values.into()) }
+            }
+        }
+    }
+
+    fn key(value: &Value) -> Vec<u8> {
+        let mut key = Vec::new();
+        encode(value, &mut key);
+        key
+    }
+
+    #[test]
+    fn keys_have_the_order_of_their_values_and_read_back() {
+        println!("seed {SEED}");
+        let mut random = Random::new(SEED);
+        let values: Vec<Value> = (0..400).map(|_| draw(&mut random, 2)).collect();
+        for a in &values {
+            let bytes = key(a);
+            assert_eq!(decode(&mut &*bytes).as_ref(), Some(a));
+            for b in &values {
+                let other = key(b);
+                // Values of different types are never in one place of a key.
+                if bytes[0] == other[0] && std::mem::discriminant(a) == std::mem::discriminant(b) {
+                    assert_eq!(bytes.cmp(&other), a.cmp(b), "{a:?} and {b:?}");
+                }
+                assert!(a == b || !other.starts_with(&bytes), "{a:?} begins {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_no_value() {
+        println!("seed {SEED}");
+        let mut random = Random::new(SEED);
+        for _ in 0..400 {
+            let mut bytes = key(&draw(&mut random, 2));
+            for end in 0..bytes.len() {
+                assert_eq!(decode(&mut &bytes[..end]), None, "{bytes:?} until {end}");
+            }
+            let at = random.below(bytes.len());
+            bytes[at] = random.bits() as u8;
+            decode(&mut &*bytes);
+        }
+        let deep = [7, MORE].repeat(1_000_000);
+        assert_eq!(decode(&mut &*deep), None);
+        assert_eq!(decode(&mut &[13][..]), None);
+        assert_eq!(decode(&mut &[3, 0xFF, 0, 0][..]), None, "no UTF-8");
+    }
 }

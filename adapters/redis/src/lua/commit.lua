@@ -4,10 +4,8 @@
 
 local version
 
--- With commands, which may fail for reasons of their own, what was there before is kept: keys, and
--- the changes of entries in indexes, which may be too large to keep.
+-- With commands, which may fail for reasons of their own, what was there before is kept.
 local undo
-local moved = {}
 
 local function save(key)
   if undo and undo[key] == nil then
@@ -20,15 +18,7 @@ local function write(command, key, ...)
   return redis.call(command, key, ...)
 end
 
-local function move(command, key, entry)
-  moved[#moved + 1] = { command == 'ZADD' and 'ZREM' or 'ZADD', key, entry }
-  move_entry(command, key, entry)
-end
-
 local function restore()
-  for last = #moved, 1, -1 do
-    move_entry(unpack(moved[last]))
-  end
   for key, kept in pairs(undo) do
     if kept[1] then
       local expires = kept[2] > 0 and string.format('%.0f', kept[2]) or '0'
@@ -216,9 +206,7 @@ local WRITE = {
       end
     end
   end,
-  X = function(op)
-    settle_entries(write, move, op)
-  end,
+  X = settle_entries,
   w = function(op)
     write('ZADD', ALL_ROWS, 0, op[3])
     write('SADD', P .. '!witnesses' .. op[2], op[3])

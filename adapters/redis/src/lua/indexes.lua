@@ -15,7 +15,7 @@ return run(function()
     if op[1] == 'v' then
       note_value(redis.call, index(op[2]), op[3], op[4])
     else
-      settle_entries(redis.call, move_entry, op)
+      settle_entries(op)
     end
   end
   if after == '' then

@@ -14,17 +14,9 @@ local function note_value(write, o, field, value)
   end
 end
 
-local function move_entry(command, key, entry)
-  if command == 'ZADD' then
-    redis.call('ZADD', key, 0, entry)
-  else
-    redis.call('ZREM', key, entry)
-  end
-end
-
 -- Gives an object the entries of its values: { _, object, its key, index, how many fields, those… }.
--- `move` adds an entry to an index, or removes one.
-local function settle_entries(write, move, op)
+-- It comes after all that can fail, so nothing is kept to put it back.
+local function settle_entries(op)
   local o, key, at = index(op[2]), op[3], 4
   local of = indexed(o)
   local exists = redis.call('HEXISTS', versions(o), '.') == 1
@@ -39,12 +31,12 @@ local function settle_entries(write, move, op)
     end
     local before = redis.call('HGET', of, '!' .. name)
     if before and before ~= entry then
-      move('ZREM', entries(name), before)
-      write('HDEL', of, '!' .. name)
+      redis.call('ZREM', entries(name), before)
+      redis.call('HDEL', of, '!' .. name)
     end
     if entry and before ~= entry then
-      move('ZADD', entries(name), entry)
-      write('HSET', of, '!' .. name, entry)
+      redis.call('ZADD', entries(name), 0, entry)
+      redis.call('HSET', of, '!' .. name, entry)
     end
     at = at + 2 + size
   end

@@ -353,6 +353,28 @@ async fn a_command_that_fails_takes_the_entries_back() {
 }
 
 #[tokio::test]
+async fn other_content_of_an_index_is_refused_and_nothing_is_torn() {
+    let Some(server) = mingle_services::shared(Engine::Redis).await else { return };
+    let config = config(server.url());
+    let key = format!("{}!index:Item:color", config.prefix_of("suite"));
+    let values = format!("{}Item!index:a", config.prefix_of("suite"));
+    let store = connect(config, items(BOTH)).await.expect("it opens");
+    let mut other = Other::at(server.url()).await;
+    write(&store, vec![paint("a", "red")]).await.expect("it writes");
+    other.words(&["ZADD", &key, "0", "\u{3}stranger"]).await;
+    let why = refusal(read(&store, &[all()]).await);
+    assert!(why.contains("stranger of an index cannot be read"), "{why}");
+    for (key, expected) in [(&key, "zset"), (&values, "hash")] {
+        other.words(&["SET", key, "a string"]).await;
+        let why = refusal(write(&store, vec![paint("a", "blue")]).await);
+        assert!(why.contains(&format!("is a string, expected a {expected}")), "{why}");
+        let color = crate::support::data(&store, Read::Register(field("a", COLOR))).await;
+        assert_eq!(color, Data::Register(Some(text("red"))));
+        other.words(&["DEL", key]).await;
+    }
+}
+
+#[tokio::test]
 async fn indexes_of_keys_of_another_application_are_refused() {
     let Some(server) = mingle_services::shared(Engine::Redis).await else { return };
     let mut config = config(server.url());
