@@ -1,6 +1,7 @@
 
 -- Changes of entries in indexes. Of an object: the values of its fields in indexes, in a form that
--- keeps their order, and behind `!` and the name of each index its entry there.
+-- keeps their order, and behind `!` and the name of each index its entry there. An object that does
+-- not exist has no values.
 local function indexed(o)
   return P .. objects[o][1] .. '!index:' .. objects[o][2]
 end
@@ -19,14 +20,13 @@ end
 local function settle_entries(op)
   local o, key, at = index(op[2]), op[3], 4
   local of = indexed(o)
-  local exists = redis.call('HEXISTS', versions(o), '.') == 1
   while op[at] do
     local name, size = op[at], tonumber(op[at + 1])
     local parts, entry = {}, false
-    for i = 1, exists and size or 0 do
+    for i = 1, size do
       parts[#parts + 1] = redis.call('HGET', of, op[at + 1 + i]) or nil
     end
-    if exists and #parts == size then
+    if #parts == size then
       entry = table.concat(parts) .. key
     end
     local before = redis.call('HGET', of, '!' .. name)

@@ -1,7 +1,7 @@
 //! The making of indexes over objects that are there, while other processes go on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mingle_model::random::Random;
 use mingle_services::Engine;
@@ -55,8 +55,10 @@ async fn a_new_index_has_all_that_an_earlier_process_wrote() {
     let before = connect(config.clone(), items(PLAIN)).await.expect("it opens");
     fill(&before, &names).await;
     let written = Arc::new(AtomicU64::new(0));
+    let is_open = Arc::new(AtomicBool::new(false));
     let writer = tokio::spawn({
         let (before, names, written) = (Arc::clone(&before), names.clone(), Arc::clone(&written));
+        let is_open = Arc::clone(&is_open);
         async move {
             let mut random = Random::new(SEED);
             loop {
@@ -66,7 +68,9 @@ async fn a_new_index_has_all_that_an_earlier_process_wrote() {
                     0 => Write::Delete(item(name)),
                     _ => paint(name, &color),
                 };
+                let is_late = is_open.load(Ordering::Relaxed);
                 match write(&before, vec![change]).await {
+                    Ok(()) if is_late => panic!("a write after the indexes were made"),
                     Ok(()) => written.fetch_add(1, Ordering::Relaxed),
                     Err(StoreError::Unavailable { reason, .. }) => {
                         assert!(reason.contains("indexes of Item are being made"), "{reason}");
@@ -83,6 +87,7 @@ async fn a_new_index_has_all_that_an_earlier_process_wrote() {
     let (one, two) =
         tokio::join!(connect(config.clone(), items(BOTH)), connect(config.clone(), items(BOTH)));
     let (one, two) = (one.expect("it opens"), two.expect("it opens"));
+    is_open.store(true, Ordering::Relaxed);
     let refused = writer.await.expect("it does not fail");
     let why = refusal::<()>(Err(refused));
     assert!(why.contains("have Item:color unique; Item:shelf,color here"), "{why}");
@@ -160,5 +165,32 @@ async fn a_unique_that_objects_break_is_refused_and_the_earlier_indexes_stay() {
     let entries = format!("ZCARD {}!index:Item:shelf,color", config.prefix_of("suite"));
     assert_eq!(other.run(&entries).await, redis::Value::Int(2_499));
     let after = connect(config, items(BOTH)).await.expect("it opens");
+    assert_eq!(differs(&after, &names).await, None);
+}
+
+/// Another process takes over amid the making: the one that was overtaken changes nothing any more, and once the other
+/// one has stopped it makes the indexes anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_process_that_was_overtaken_changes_nothing() {
+    let Some(server) = mingle_services::shared(Engine::Redis).await else { return };
+    let config = config(server.url());
+    let names = names(OBJECTS);
+    let before = connect(config.clone(), items(PLAIN)).await.expect("it opens");
+    fill(&before, &names).await;
+    let making = tokio::spawn(connect(config.clone(), items(BOTH)));
+    let mut other = Other::at(server.url()).await;
+    let prefix = config.prefix_of("suite");
+    let entries = format!("ZCARD {prefix}!index:Item:color");
+    while matches!(other.run(&entries).await, redis::Value::Int(count) if count < 1_000) {
+        assert!(!making.is_finished(), "it was made before another one could take over");
+    }
+    other.words(&["HSET", &format!("{prefix}!indexes"), "Item", "?another:1 "]).await;
+    let had = other.run(&entries).await;
+    for _ in 0..200 {
+        assert_eq!(state(&mut other, &config).await, "?another:1 ");
+        assert_eq!(other.run(&entries).await, had);
+    }
+    let after = making.await.expect("it does not fail").expect("it opens");
+    assert_eq!(state(&mut other, &config).await, "Item:color unique; Item:shelf,color");
     assert_eq!(differs(&after, &names).await, None);
 }
