@@ -194,19 +194,6 @@ local WRITE = {
       write('HSET', of, field, version, field .. '-', version)
     end
   end,
-  -- The value of a field in indexes; none is left of any; the entries of what is left.
-  v = function(op)
-    note_value(write, index(op[2]), op[3], op[4])
-  end,
-  V = function(op)
-    local of = indexed(index(op[2]))
-    for _, field in ipairs(redis.call('HKEYS', of)) do
-      if string.sub(field, 1, 1) ~= '!' then
-        write('HDEL', of, field)
-      end
-    end
-  end,
-  X = settle_entries,
   w = function(op)
     write('ZADD', ALL_ROWS, 0, op[3])
     write('SADD', P .. '!witnesses' .. op[2], op[3])
@@ -283,14 +270,8 @@ local function check_rows(op, check)
   end
 end
 
-local function check_indexed(op, check)
-  check(indexed(index(op[2])), 'hash')
-  local at = 4
-  while op[1] == 'X' and op[at] do
-    check(entries(op[at]), 'zset')
-    at = at + 2 + tonumber(op[at + 1])
-  end
-end
+-- Changes of entries in indexes, if the commit has some.
+local changes
 
 -- Nothing may fail once something was written, so types are looked at first.
 local function check_types(ops)
@@ -310,7 +291,8 @@ local function check_types(ops)
     if string.find('danipclrz', op[1], 1, true) then
       check_own(op, check)
     elseif op[1] == 'v' or op[1] == 'V' or op[1] == 'X' then
-      check_indexed(op, check)
+      changes = changes or indexing()
+      changes.check(op, check)
     elseif op[1] == 'm' and op[2] ~= '' then
       check(op[4], op[2])
     elseif op[1] == 'E' then
@@ -419,7 +401,11 @@ end
 local function apply(ops)
   version = string.format('%.0f', redis.call('INCR', P .. '!commits'))
   for _, op in ipairs(ops) do
-    WRITE[op[1]](op)
+    if WRITE[op[1]] then
+      WRITE[op[1]](op)
+    else
+      changes[op[1]](write, op)
+    end
   end
 end
 

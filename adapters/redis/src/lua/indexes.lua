@@ -11,12 +11,9 @@ return run(function()
   for _, key in ipairs(list()) do
     redis.call('UNLINK', key)
   end
+  local changes = indexing()
   for _, op in ipairs(lists()) do
-    if op[1] == 'v' then
-      note_value(redis.call, index(op[2]), op[3], op[4])
-    else
-      settle_entries(op)
-    end
+    changes[op[1]](redis.call, op)
   end
   if after == '' then
     redis.call('HDEL', STATES, kind)
