@@ -265,9 +265,9 @@ impl Building<'_> {
             let data = [self.core.prefix.as_bytes(), name.as_bytes(), b":", key].concat();
             let mut command = Cmd::new();
             command.arg("HMGET").arg(data);
-            places.iter().for_each(|place| {
+            for place in &places {
                 command.arg(&*fields[usize::from(*place)].name);
-            });
+            }
             command
         });
         let found = self.core.link.ask_all(&asked.collect::<Vec<_>>()).await?;

@@ -238,7 +238,9 @@ pub fn ordered(value: Option<&Value>) -> Word {
 /// Returns the entry of an object with these values.
 fn entry(values: &[&Value], object: &Ref) -> Word {
     let mut entry = Word::new();
-    values.iter().for_each(|value| order::encode(value, &mut entry));
+    for value in values {
+        order::encode(value, &mut entry);
+    }
     order::encode(object.key(), &mut entry);
     entry
 }

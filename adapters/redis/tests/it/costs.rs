@@ -93,7 +93,7 @@ async fn calls(other: &mut Other, command: &str) -> u64 {
 /// One question finds that there are neither witness rows nor indexes; with an index, a commit looks at its state and
 /// changes one entry.
 #[tokio::test]
-async fn a_program_without_indexes_pays_nothing_for_them() {
+async fn a_program_without_indexes_calls_no_command_for_them() {
     let Some(server) = server().await else { return };
     let mut other = Other::at(server.url()).await;
     let plain = connect(config(server.url()), items(&[])).await.expect("it opens");
