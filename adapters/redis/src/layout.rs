@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use mingle_model::Shape;
-use mingle_model::{Field, FieldType, Name, ObjectType, Ref, Schema, Type};
+use mingle_model::{Field, FieldType, IndexRead, Name, ObjectType, Ref, Schema, Type};
 use mingle_store::{Address, StoreSchema};
 
+use crate::index::{Indexes, places};
 use crate::mapping::Mapped;
 use crate::request::Word;
 use mingle_store::codec;
@@ -18,6 +19,8 @@ pub struct Layout {
     pub schema: Arc<Schema>,
     /// Kinds by name.
     pub kinds: BTreeMap<Name, Kind>,
+    /// The indexes of objects in keys of our own.
+    pub indexes: Indexes,
 }
 
 /// One kind of object.
@@ -62,14 +65,14 @@ impl Found<'_> {
 impl Layout {
     /// Collects the objects of the store; `mapped` has the places of those in keys of other
     /// applications.
-    pub fn new(schema: &StoreSchema, mut mapped: BTreeMap<Name, Mapped>) -> Self {
+    pub fn new(schema: &StoreSchema, mut mapped: BTreeMap<Name, Mapped>, indexes: Indexes) -> Self {
         let objects = schema.schema.objects.values();
         let own = objects.filter(|object| object.store == schema.store);
         let kinds = own.map(|declared| {
             let mapped = mapped.remove(&declared.name);
             (declared.name.clone(), Kind { declared: Arc::clone(declared), mapped })
         });
-        Self { schema: Arc::clone(&schema.schema), kinds: kinds.collect() }
+        Self { schema: Arc::clone(&schema.schema), kinds: kinds.collect(), indexes }
     }
 
     /// Returns the kind of an object.
@@ -80,6 +83,17 @@ impl Layout {
     pub fn kind(&self, object: &Ref) -> Result<&Kind, String> {
         let name = object.kind();
         self.kinds.get(name).ok_or_else(|| format!("no object {name} lives here"))
+    }
+
+    /// Returns the fields of an index, by their places in the object's declaration.
+    ///
+    /// # Errors
+    ///
+    /// When its object or one of them is not in this store.
+    pub fn fields_of(&self, read: &IndexRead) -> Result<Vec<u16>, String> {
+        let lacking = || format!("no object {} lives here", read.object);
+        let kind = self.kinds.get(&read.object).ok_or_else(lacking)?;
+        places(&kind.declared, read.fields.iter().map(|name| &**name))
     }
 
     /// Returns the stored form of an object's key.

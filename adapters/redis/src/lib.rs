@@ -10,13 +10,16 @@
 //! - `link`, `script`, `request`, `reply`: the connection, and the form of requests to scripts and of
 //!   their replies. The scripts themselves are in `lua/`.
 //! - `layout`: the places of fields.
+//! - `index`: indexes of objects; `building`: their making over objects that are there.
 //! - `operation`: declared queries and commands.
 //! - `reading`, `writing`, `witness`: from reads and writes to words, and from replies to answers.
 //! - [`store`], `transaction`: both together.
 //! - [`sample`]: a sample of a server's keys, for writing a first mapping.
 
+mod building;
 pub mod config;
 mod examine;
+mod index;
 mod layout;
 pub mod limits;
 mod link;

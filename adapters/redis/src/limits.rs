@@ -23,6 +23,25 @@ pub const WORDS_MAX: usize = 4_000;
 /// stays exact for more adds than a store can hold.
 pub const ADD_MAX: i128 = 1 << 90;
 
+/// Maximum number of objects that one step of making an index gives their entries: a script blocks all other clients of its server.
+pub const INDEX_BATCH: usize = 200;
+
+/// The number of keys for which one `SCAN` asks when indexes are made. The server answers all other clients between two
+/// of these.
+pub const INDEX_SCAN: &str = "500";
+
+/// The number of entries that a search for objects with the same values asks for at once.
+pub const INDEX_PAGE: usize = 1_000;
+
+/// Pause between two looks at an index that another process makes.
+pub const INDEX_PAUSE: Duration = Duration::from_millis(50);
+
+/// The number of pauses without progress after which an index that another process makes is made by this one.
+pub const INDEX_PAUSES_MAX: u32 = 100;
+
+/// Maximum number of attempts to make an index while other processes make others.
+pub const INDEX_TRIES_MAX: u32 = 20;
+
 /// Maximum number of attempts at the start while other processes change the catalog.
 pub const CATALOG_TRIES_MAX: u32 = 20;
 

@@ -1,6 +1,6 @@
 //! Reads: the questions to the server, the checks recorded for them, and the meaning of replies.
 
-use mingle_model::{Ref, Type, Value, Version};
+use mingle_model::{Name, Ref, Type, Value, Version};
 use mingle_store::{Address, Data, Read};
 use redis::Value as Reply;
 
@@ -10,6 +10,7 @@ use crate::reply;
 use crate::request::{Objects, Word, words};
 use crate::witness;
 use mingle_store::codec;
+use mingle_store::overlay::Overlay;
 
 /// The question of one read.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Reader<'a> {
     pub layout: &'a Layout,
     /// The declared operations.
     pub operations: &'a Operations,
+    /// The transaction's flushed writes.
+    pub overlay: &'a Overlay,
 }
 
 /// Clamps an index to the largest one that the server takes.
@@ -47,6 +50,11 @@ fn index(value: u64) -> i64 {
 }
 
 impl Reader<'_> {
+    /// Returns the number of objects of a kind that the transaction has written.
+    fn own(&self, kind: &str) -> usize {
+        self.overlay.objects().filter(|(object, _)| **object.kind() == *kind).count()
+    }
+
     /// Returns the number of an object.
     ///
     /// # Errors
@@ -77,6 +85,11 @@ impl Reader<'_> {
             Read::Witnesses { from, limit } => {
                 let limit = i64::try_from(*limit).unwrap_or(-1).to_string();
                 Ok(Question { words: words!["w", witness::id(*from), limit], check: None })
+            }
+            Read::Query { operation, arguments }
+                if let Some(read) = self.layout.indexes.query(operation) =>
+            {
+                Ok(asked(self.layout.indexes.question(read, arguments, self.own(&read.object))?))
             }
             Read::Query { operation, arguments } => {
                 let query = operation::query(self.operations, operation)?;
@@ -249,14 +262,25 @@ impl Reader<'_> {
                 let of = self.layout.field(address, &[Shape::Log])?;
                 Ok(Data::Values(values(found, of.inner())?))
             }
-            Read::Query { operation, .. } => {
-                let query = operation::query(self.operations, operation)?;
-                Ok(Data::Result(query.result(schema, found)?))
-            }
+            Read::Query { operation, .. } => self.queried(operation, found),
             Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. } => {
                 unreachable!("they have no versions of units")
             }
         }
+    }
+
+    /// Decodes the answer to a query; of an index it is the entries or their number, of which the transaction makes the
+    /// result.
+    fn queried(&self, operation: &Name, found: Reply) -> Result<Data, String> {
+        let Some(index) = self.layout.indexes.query(operation) else {
+            let query = operation::query(self.operations, operation)?;
+            return Ok(Data::Result(query.result(&self.layout.schema, found)?));
+        };
+        if index.counts && self.own(&index.object) == 0 {
+            return Ok(Data::Count(reply::number(found)?));
+        }
+        let entries = reply::strings(found)?.into_iter();
+        Ok(Data::Values(entries.map(|entry| Value::Bytes(entry.into())).collect()))
     }
 
     fn optional(

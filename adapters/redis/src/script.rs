@@ -22,11 +22,14 @@ pub struct Scripts {
     pub commit: Script,
     /// Queries the outcome of a commit.
     pub outcome: Script,
+    /// Makes indexes over objects that are there.
+    pub indexes: Script,
     /// Replaces the catalog, unless another process has replaced it.
     pub catalog: Script,
 }
 
 const COMMON: &str = include_str!("lua/common.lua");
+const INDEXING: &str = include_str!("lua/indexing.lua");
 const FATE: &str = include_str!("lua/fate.lua");
 
 /// Adds the header to a script. With it, the server refuses the script before it runs in the states
@@ -45,13 +48,15 @@ impl Scripts {
     /// When the server refuses them.
     pub async fn load(link: &Link) -> Result<Self, Failed> {
         let read = text(false, &[COMMON, include_str!("lua/read.lua")]);
-        let commit = text(true, &[COMMON, FATE, include_str!("lua/commit.lua")]);
+        let commit = text(true, &[COMMON, INDEXING, FATE, include_str!("lua/commit.lua")]);
         let outcome = text(true, &[COMMON, FATE, include_str!("lua/outcome.lua")]);
+        let indexes = text(true, &[COMMON, INDEXING, include_str!("lua/indexes.lua")]);
         let catalog = text(true, &[include_str!("lua/catalog.lua")]);
         Ok(Self {
             read: load(link, read).await?,
             commit: load(link, commit).await?,
             outcome: load(link, outcome).await?,
+            indexes: load(link, indexes).await?,
             catalog: load(link, catalog).await?,
         })
     }

@@ -13,6 +13,7 @@ use mingle_store::{
 use redis::Value as Reply;
 
 use crate::config::{OpenError, RedisConfig};
+use crate::index::Indexes;
 use crate::layout::Layout;
 use crate::limits::{CATALOG_TRIES_MAX, READS_MAX};
 use crate::link::{Failed, Link};
@@ -118,9 +119,9 @@ impl Redis {
         schema: StoreSchema,
         world: Arc<dyn World>,
     ) -> Result<Arc<Self>, OpenError> {
-        let Checked { prefix, mapped, mut operations, link } =
-            Checked::new(&config, &schema, world)?;
-        let layout = Layout::new(&schema, mapped);
+        let Checked { prefix, mapped, indexes, mut operations, link } =
+            Checked::new(&config, &schema, Arc::clone(&world))?;
+        let layout = Layout::new(&schema, mapped, indexes);
         let store = schema.store.clone();
         let place = link.place();
         let unavailable = |failed: Failed| OpenError::Unavailable {
@@ -142,6 +143,7 @@ impl Redis {
             tentative: AtomicU64::new(TENTATIVE),
         };
         core.declare(&schema).await?;
+        core.keep_indexes(&schema, &*world).await?;
         let capabilities = capabilities(&config, &schema);
         Ok(Arc::new(Self { core: Arc::new(core), capabilities, warnings }))
     }
@@ -292,6 +294,7 @@ fn judge(
 pub(crate) struct Checked {
     prefix: String,
     mapped: BTreeMap<Name, Mapped>,
+    indexes: Indexes,
     pub(crate) operations: Operations,
     pub(crate) link: Link,
 }
@@ -305,13 +308,13 @@ impl Checked {
         let prefix = config.prefix_of(&schema.store);
         check(config, schema, &prefix)?;
         let mapped = mapped(config, schema, &prefix)?;
-        schema
-            .refuse_builtins("a store of Redis")
-            .map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })?;
+        let refuse = |reason| OpenError::Config { store: schema.store.clone(), reason };
+        schema.refuse_draws("a store of Redis").map_err(refuse)?;
+        let indexes = Indexes::new(schema, |kind| mapped.contains_key(kind)).map_err(refuse)?;
         let operations = parse(schema)?;
         let link = Link::new(config, world)
             .map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })?;
-        Ok(Self { prefix, mapped, operations, link })
+        Ok(Self { prefix, mapped, indexes, operations, link })
     }
 }
 

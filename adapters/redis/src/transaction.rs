@@ -1,5 +1,7 @@
 //! Transactions: reads that validate earlier reads, and commits.
 
+mod indexed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use mingle_store::{
 };
 use redis::Value as Reply;
 
+use crate::index::Indexes;
 use crate::limits::{COMMIT_BYTES_MAX, READ_SET_MAX, READS_MAX, WRITES_MAX};
 use crate::link::Failed;
 use crate::reading::{Question, Reader};
@@ -68,11 +71,15 @@ impl RedisTransaction {
         if reads.len() > READS_MAX {
             return Err(format!("a batch has at most {READS_MAX} reads, not {}", reads.len()));
         }
-        let reader = Reader { layout: &self.core.layout, operations: &self.core.operations };
+        let reader = Reader {
+            layout: &self.core.layout,
+            operations: &self.core.operations,
+            overlay: &self.overlay,
+        };
         let mut asked = Vec::with_capacity(reads.len());
         let mut wanted = BTreeSet::new();
         for read in reads {
-            check_visible(&self.overlay, read)?;
+            check_visible(&self.overlay, &self.core.layout.indexes, read)?;
             if let Some(object) = read.object() {
                 wanted.insert(reader.number(&mut self.objects, object)?);
             }
@@ -109,7 +116,7 @@ impl RedisTransaction {
         }
     }
 
-    async fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
+    async fn read_plain(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
         if self.is_over {
             return Err(StoreError::Conflict);
         }
@@ -150,6 +157,10 @@ impl RedisTransaction {
                 let why = parts.get(1).cloned().and_then(|why| reply::text(why).ok());
                 Err(self.core.refused(why.unwrap_or_default()))
             }
+            Reply::BulkString(status) if status == b"later" => {
+                let why = parts.get(1).cloned().and_then(|why| reply::text(why).ok());
+                Err(self.core.unavailable(why.unwrap_or_default()))
+            }
             Reply::BulkString(status) if status == b"beyond" => {
                 let why = parts.get(1).cloned().and_then(|why| reply::text(why).ok());
                 let violation = Violation::of(ViolationKind::Range, why.unwrap_or_default());
@@ -167,7 +178,8 @@ impl RedisTransaction {
         rows: &Rows,
     ) -> Result<Answer, String> {
         let core = Arc::clone(&self.core);
-        let reader = Reader { layout: &core.layout, operations: &core.operations };
+        let reader =
+            Reader { layout: &core.layout, operations: &core.operations, overlay: &self.overlay };
         let mut found = None;
         if let (Some((base, question)), Some(reply)) = (asked, reply) {
             let finding = reader.finding(&base, reply)?;
@@ -217,6 +229,7 @@ impl RedisTransaction {
             let added = writer.add(&mut self.objects, write, later, &mut prepared);
             added.map_err(|why| core.refused(why))?;
         }
+        writer.settle(&mut prepared).map_err(|why| core.refused(why))?;
         Ok(prepared)
     }
 
@@ -313,6 +326,9 @@ impl RedisTransaction {
         request.word(flag);
         let written = prepared.written.iter().map(|number| number.clone().into());
         request.list(&written.collect::<Vec<_>>());
+        let indexes = &self.core.layout.indexes;
+        let states = prepared.kinds.iter().map(|kind| words![&**kind, indexes.state(kind)]);
+        request.lists(&states.collect::<Vec<_>>());
         request.word(flag);
         request.lists(&prepared.operations);
         request
@@ -320,9 +336,10 @@ impl RedisTransaction {
 }
 
 /// Refuses a read that depends on flushed writes: the server does not know them.
-fn check_visible(overlay: &Overlay, read: &Read) -> Result<(), String> {
+fn check_visible(overlay: &Overlay, indexes: &Indexes, read: &Read) -> Result<(), String> {
     let is_own = matches!(read, Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. });
-    let is_query = matches!(read, Read::Query { .. });
+    let is_query =
+        matches!(read, Read::Query { operation, .. } if indexes.query(operation).is_none());
     if is_query && overlay.has_data || !is_own && overlay.has_commands {
         let what = if is_query { "a query" } else { "a read after a command" };
         return Err(format!(
@@ -360,7 +377,7 @@ fn committed(version: u64) -> Committed {
 
 impl Transaction for RedisTransaction {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(self.read_now(reads))
+        Box::pin(self.read_all(reads))
     }
 
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -1,10 +1,11 @@
 //! Writes, checked before anything is sent, and the script's words for them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_model::{Ref, Schema, Value};
+use mingle_model::{Name, Ref, Schema, Value};
 use mingle_store::{Address, Write};
 
+use crate::index::{ordered, settle};
 use crate::layout::{Found, Layout, Shape};
 use crate::limits::ADD_MAX;
 use crate::mapping::Mapped;
@@ -31,6 +32,10 @@ pub struct Prepared {
     pub operations: Vec<Vec<Word>>,
     /// The numbers of the objects whose data they change.
     pub written: BTreeSet<String>,
+    /// The kinds with indexes of which they write objects.
+    pub kinds: BTreeSet<Name>,
+    /// The objects whose entries in indexes they may change, by number.
+    indexed: BTreeMap<String, Ref>,
     /// True if a command is among them.
     pub has_commands: bool,
 }
@@ -50,17 +55,14 @@ impl Writer<'_> {
     ) -> Result<(), String> {
         if let Some(object) = write.object() {
             into.written.insert(objects.number(object, || self.layout.key(object))?);
+            if !self.layout.indexes.of(object.kind()).is_empty() {
+                into.kinds.insert(object.kind().clone());
+            }
         }
         let all = &mut into.operations;
         match write {
-            Write::Create(object) => match &self.layout.kind(object)?.mapped {
-                Some(mapped) => all.extend(self.create_mapped(mapped, object, later)?),
-                None => all.push(words!["c", self.number(objects, object)?]),
-            },
-            Write::Delete(object) => match &self.layout.kind(object)?.mapped {
-                Some(mapped) => all.extend(mapped.delete(&self.layout.key(object)?)),
-                None => all.push(words!["d", self.number(objects, object)?]),
-            },
+            Write::Create(object) => self.create(objects, object, later, into)?,
+            Write::Delete(object) => self.delete(objects, object, into)?,
             Write::Command { operation, arguments } => {
                 into.has_commands = true;
                 let command = operation::command(self.operations, operation)?;
@@ -83,10 +85,73 @@ impl Writer<'_> {
             Write::Discard(key) => {
                 all.push(words!["D", key.kind.code().to_string(), &*key.key]);
             }
-            _ => {
-                let field = self.field(objects, write)?;
-                all.push(field);
-            }
+            _ => self.change(objects, write, into)?,
+        }
+        Ok(())
+    }
+
+    /// Adds the changes of entries in indexes, after all writes.
+    ///
+    /// # Errors
+    ///
+    /// When an object is not in this store.
+    pub fn settle(&self, into: &mut Prepared) -> Result<(), String> {
+        for (number, object) in &into.indexed {
+            let indexes = self.layout.indexes.of(object.kind());
+            let declared = &self.layout.kind(object)?.declared;
+            into.operations.push(settle(number, object, indexes, declared));
+        }
+        Ok(())
+    }
+
+    fn create(
+        &self,
+        objects: &mut Objects,
+        object: &Ref,
+        later: &[Write],
+        into: &mut Prepared,
+    ) -> Result<(), String> {
+        match &self.layout.kind(object)?.mapped {
+            Some(mapped) => into.operations.extend(self.create_mapped(mapped, object, later)?),
+            None => into.operations.push(words!["c", self.number(objects, object)?]),
+        }
+        Ok(())
+    }
+
+    fn delete(
+        &self,
+        objects: &mut Objects,
+        object: &Ref,
+        into: &mut Prepared,
+    ) -> Result<(), String> {
+        if let Some(mapped) = &self.layout.kind(object)?.mapped {
+            into.operations.extend(mapped.delete(&self.layout.key(object)?));
+            return Ok(());
+        }
+        let number = self.number(objects, object)?;
+        into.operations.push(words!["d", &*number]);
+        if !self.layout.indexes.of(object.kind()).is_empty() {
+            into.operations.push(words!["V", &*number]);
+            into.indexed.insert(number, object.clone());
+        }
+        Ok(())
+    }
+
+    /// Adds a write of a field, and the value that indexes of the field have from then on.
+    fn change(
+        &self,
+        objects: &mut Objects,
+        write: &Write,
+        into: &mut Prepared,
+    ) -> Result<(), String> {
+        into.operations.push(self.field(objects, write)?);
+        if let Write::Assign(address, value) = write
+            && self.layout.indexes.has(address.object.kind(), address.field)
+        {
+            let number = self.number(objects, &address.object)?;
+            let name = &self.layout.field(address, &[Shape::Register])?.field.name;
+            into.operations.push(words!["v", &*number, &**name, ordered(Some(value))]);
+            into.indexed.insert(number, address.object.clone());
         }
         Ok(())
     }

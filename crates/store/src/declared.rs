@@ -40,6 +40,16 @@ impl StoreSchema {
         self.refuse_some(what, |builtin| !is_index(builtin))
     }
 
+    /// Checks that no object has a key that the store draws, for stores that keep indexes and `unique`s; `what` names the
+    /// store in the message.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the first of them.
+    pub fn refuse_draws(&self, what: &str) -> Result<(), String> {
+        self.refuse_some(what, |builtin| builtin.draws().is_some())
+    }
+
     fn refuse_some(
         &self,
         what: &str,

@@ -31,6 +31,7 @@ pub mod finding;
 pub mod limits;
 pub mod listing;
 pub mod operation;
+pub mod order;
 pub mod overlay;
 pub mod random;
 pub mod record;

@@ -270,6 +270,9 @@ local function check_rows(op, check)
   end
 end
 
+-- Changes of entries in indexes, if the commit has some.
+local changes
+
 -- Nothing may fail once something was written, so types are looked at first.
 local function check_types(ops)
   local seen = {}
@@ -287,6 +290,9 @@ local function check_types(ops)
     check_rows(op, check)
     if string.find('danipclrz', op[1], 1, true) then
       check_own(op, check)
+    elseif op[1] == 'v' or op[1] == 'V' or op[1] == 'X' then
+      changes = changes or indexing()
+      changes.check(op, check)
     elseif op[1] == 'm' and op[2] ~= '' then
       check(op[4], op[2])
     elseif op[1] == 'E' then
@@ -340,10 +346,34 @@ local function check_guards()
   end
 end
 
--- All witness rows of what is written must be known: of these objects, or of all.
-local function check_witnesses(known)
-  local all, written = arg(), list()
-  if #written == 0 and all == '' or redis.call('EXISTS', ALL_ROWS) == 0 then
+-- The objects that are written must have the indexes that the program declares: { kind, state } of
+-- each kind that has some.
+local function check_states(written, declared)
+  local states = {}
+  for _, o in ipairs(written) do
+    states[objects[index(o)][1]] = ''
+  end
+  for _, of in ipairs(declared) do
+    states[of[1]] = of[2]
+  end
+  for kind, state in pairs(states) do
+    check_state(kind, state)
+  end
+end
+
+-- All witness rows of what is written must be known: of these objects, or of all. One question finds
+-- that there are neither rows nor indexes.
+local function check_beside(known)
+  local all, written, declared = arg(), list(), lists()
+  if #written == 0 and all == '' then
+    return
+  end
+  local kept = redis.call('EXISTS', ALL_ROWS, STATES)
+  local has_rows = kept == 2 or kept == 1 and redis.call('EXISTS', ALL_ROWS) == 1
+  if #declared > 0 or kept == 2 or kept == 1 and not has_rows then
+    check_states(written, declared)
+  end
+  if not has_rows then
     return
   end
   local found = {}
@@ -371,7 +401,11 @@ end
 local function apply(ops)
   version = string.format('%.0f', redis.call('INCR', P .. '!commits'))
   for _, op in ipairs(ops) do
-    WRITE[op[1]](op)
+    if WRITE[op[1]] then
+      WRITE[op[1]](op)
+    else
+      changes[op[1]](write, op)
+    end
   end
 end
 
@@ -386,7 +420,7 @@ return run(function()
   for _, one in ipairs(list()) do
     known[one] = true
   end
-  check_witnesses(known)
+  check_beside(known)
   local has_commands = arg() ~= ''
   local ops = lists()
   check_types(ops)

@@ -62,6 +62,13 @@ local function rows(o)
   return P .. '!witnesses:' .. objects[o][1] .. ':' .. objects[o][2]
 end
 
+local function entries(name)
+  return P .. '!index:' .. name
+end
+
+-- The indexes that the objects of each kind have.
+local STATES = P .. '!indexes'
+
 local STORE_ROWS = P .. '!witnesses'
 local ALL_ROWS = P .. '!witnesses:order'
 
@@ -149,6 +156,30 @@ local function ask(question)
   return reply, digest(reply, order)
 end
 
+-- Refuses a program whose indexes of a kind are not those that its objects have.
+local function check_state(kind, state)
+  local found = redis.call('HGET', STATES, kind) or ''
+  if found == state then
+    return
+  elseif string.sub(found, 1, 1) == '?' then
+    stop('later', 'the indexes of ' .. kind .. ' are being made: try again when that is done')
+  end
+  local function shown(of)
+    return of == '' and 'no index' or of
+  end
+  stop('refused', 'objects ' .. kind .. ' have ' .. shown(found) .. ' here, and this program declares ' .. shown(state)
+    .. ': another version of the program has opened the store since; open it again with the one that is to go on')
+end
+
+-- Asks an index: { _, kind, its state, command, index, words… }.
+local function find(question)
+  check_state(question[2], question[3])
+  local key = entries(question[5])
+  check_type(key, 'zset')
+  local reply = redis.call(question[4], key, unpack(question, 6))
+  return reply, digest(reply, '')
+end
+
 local function now_is(check)
   local what = check[1]
   if what == 'h' then
@@ -157,6 +188,9 @@ local function now_is(check)
     return redis.call('HGET', units(index(check[3]), check[4]), check[5])
   elseif what == 'r' then
     return (record(check[3], check[4]))
+  elseif what == 'i' then
+    local _, mark = find({ 'i', unpack(check, 3) })
+    return mark
   end
   local question = { 'q', unpack(check, 3) }
   local _, mark = ask(question)

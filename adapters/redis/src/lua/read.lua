@@ -58,6 +58,10 @@ local READ = {
     end
     return found
   end,
+  i = function(read)
+    local reply, mark = find(read)
+    return { reply, mark }
+  end,
   q = function(read)
     local reply, mark = ask(read)
     return { reply, mark }

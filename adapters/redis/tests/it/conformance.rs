@@ -32,6 +32,14 @@ impl RedisFactory {
 }
 
 impl Factory for RedisFactory {
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     fn level(&self) -> Level {
         self.level
     }

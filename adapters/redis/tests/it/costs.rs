@@ -4,7 +4,8 @@ use mingle_services::{Engine, Server};
 use mingle_store::conformance::schema::{COUNT, NUMBER, TEXT, at, thing};
 use mingle_store::{Commit, DataStore, Read, RecordKey, RecordKind, Session, Write};
 
-use crate::support::{Other, config, id, open, text};
+use crate::indexes::{BOTH, items, paint};
+use crate::support::{Other, config, connect, id, open, text, write};
 
 /// Returns the number of scripts that a server has run.
 async fn scripts(other: &mut Other) -> u64 {
@@ -76,4 +77,44 @@ async fn what_is_refused_is_not_sent() {
     let reason = crate::support::refusal(refused);
     assert!(reason.contains("Thing.number") && reason.contains("int"), "{reason}");
     assert_eq!(scripts(&mut other).await, before);
+}
+
+/// Returns the number of calls of a command, those of scripts included.
+async fn calls(other: &mut Other, command: &str) -> u64 {
+    let redis::Value::BulkString(found) = other.run("INFO commandstats").await else {
+        panic!("no statistics")
+    };
+    let found = String::from_utf8_lossy(&found).into_owned();
+    let prefix = format!("cmdstat_{command}:calls=");
+    let line = found.lines().find_map(|line| line.strip_prefix(&*prefix)?.split(',').next());
+    line.map_or(0, |calls| calls.parse().expect("a number"))
+}
+
+/// One question finds that there are neither witness rows nor indexes; with an index, a commit looks at its state and
+/// changes one entry.
+#[tokio::test]
+async fn a_program_without_indexes_calls_no_command_for_them() {
+    let Some(server) = server().await else { return };
+    let mut other = Other::at(server.url()).await;
+    let plain = connect(config(server.url()), items(&[])).await.expect("it opens");
+    let indexed = connect(config(server.url()), items(BOTH)).await.expect("it opens");
+    let mut counts = Vec::new();
+    for store in [&plain, &indexed] {
+        write(store, vec![paint("a", "red")]).await.expect("it writes");
+        let commands = ["exists", "hget", "type", "hset", "zadd", "zrem"];
+        let mut before = Vec::new();
+        for command in commands {
+            before.push(calls(&mut other, command).await);
+        }
+        write(store, vec![paint("a", "blue")]).await.expect("it writes");
+        let mut made = Vec::new();
+        for (command, before) in commands.iter().zip(before) {
+            made.push(calls(&mut other, command).await - before);
+        }
+        counts.push(made);
+    }
+    // Types: of the number of commits, the kinds, the object's versions and its registers.
+    assert_eq!(counts[0], [1, 0, 4, 2, 0, 0]);
+    assert_eq!(counts[1][4..], [1, 1]);
+    assert!(counts[1][..4].iter().zip(&counts[0]).all(|(more, less)| more > less), "{counts:?}");
 }

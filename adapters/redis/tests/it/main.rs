@@ -5,6 +5,8 @@ mod conformance;
 mod costs;
 mod crash;
 mod hostile;
+mod indexes;
+mod indexing;
 mod kept;
 mod lost;
 mod mapping;

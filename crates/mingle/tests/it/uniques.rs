@@ -182,8 +182,8 @@ async fn data_that_breaks_a_new_one_are_refused_with_both_objects() {
 #[test]
 fn stores_without_indexes_are_refused_with_a_way_out() {
     let program = mingle::compile(TEXT).expect("it compiles");
-    let binding = "[stores.shop]\nengine = \"redis\"\nurl = \"redis://127.0.0.1\"";
+    let binding = "[stores.shop]\nengine = \"mingled\"\naddress = \"127.0.0.1:6500\"";
     let binding = Binding::parse(binding).expect("a binding");
-    let error = check_binding(&program, &binding).expect_err("Redis keeps no index").to_string();
+    let error = check_binding(&program, &binding).expect_err("mingled keeps no index").to_string();
     assert!(error.contains("has a `unique`") && error.contains("the key of an object"), "{error}");
 }

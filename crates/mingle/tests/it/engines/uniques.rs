@@ -1,4 +1,5 @@
-//! `unique` over PostgreSQL, in tables of Mingle's own: two processes take the same values, and data that are there.
+//! `unique` over PostgreSQL and Redis, in tables and keys of Mingle's own: two processes take the same values, and data
+//! that are there.
 
 use mingle::{Binding, Database, Error, OpenError, Session};
 use mingle_services::Engine;
@@ -100,12 +101,21 @@ pub fn passes_on(site: &RealSite) {
     site.ok("make", &[("name", "r"), ("color", "blue")]);
 }
 
-#[test]
-fn two_processes_never_give_two_objects_one_value() {
-    let Some(binding) = block_on(bound("shop", Some(Engine::Postgres), &space())) else { return };
+fn never_gives_two_objects_one_value(engine: Engine) {
+    let Some(binding) = block_on(bound("shop", Some(engine), &space())) else { return };
     let sites = [RealSite::new(&text(), &binding), RealSite::new(&text(), &binding)];
     race(&sites, 25);
     passes_on(&sites[1]);
+}
+
+#[test]
+fn two_processes_at_postgres_never_give_two_objects_one_value() {
+    never_gives_two_objects_one_value(Engine::Postgres);
+}
+
+#[test]
+fn two_processes_at_redis_never_give_two_objects_one_value() {
+    never_gives_two_objects_one_value(Engine::Redis);
 }
 
 fn opened(text: &str, binding: &str) -> Result<Database, OpenError> {
@@ -114,9 +124,10 @@ fn opened(text: &str, binding: &str) -> Result<Database, OpenError> {
     block_on(Database::open(program, &binding, None))
 }
 
-#[test]
-fn data_that_break_a_new_one_are_refused_with_both_objects() {
-    let Some(binding) = block_on(bound("shop", Some(Engine::Postgres), &space())) else { return };
+/// Opens a program with a `unique` that data break, and that they do not break any more; `code` is that of a write by the
+/// process of the earlier program that would break it.
+fn refuses_data_that_break_a_new_one(engine: Engine, code: &str) {
+    let Some(binding) = block_on(bound("shop", Some(engine), &space())) else { return };
     let plain = OBJECT.lines().filter(|line| !line.trim().starts_with("unique"));
     let plain = plain.collect::<Vec<_>>().join("\n");
     let plain = format!("{plain}\n{TRANSACTIONS}");
@@ -141,12 +152,23 @@ fn data_that_break_a_new_one_are_refused_with_both_objects() {
     before.ok("make", &[("name", "e"), ("color", "grey")]);
     let after = RealSite::new(&text(), &binding);
     after.call("paint", &[("item", "b"), ("color", "green")]).expect_err("`c` is green");
-    // The process of the earlier program is still there: the database keeps the promise of the later one.
+    // The process of the earlier program is still there: the database keeps the promise of the later one, or refuses
+    // all that the earlier one writes.
     let taken = before.call("paint", &[("item", "b"), ("color", "green")]);
-    assert_eq!(taken.expect_err("the index refuses it").code(), "constraint_conflict");
+    assert_eq!(taken.expect_err("the index refuses it").code(), code);
     // A program without it that starts takes the index away, and one with it looks again.
     let again = RealSite::new(&plain, &binding);
     again.ok("paint", &[("item", "b"), ("color", "green")]);
     let error = refused();
     assert!(error.contains("Item[\"b\"] and Item[\"c\"] have the same color"), "{error}");
+}
+
+#[test]
+fn data_at_postgres_that_break_a_new_one_are_refused_with_both_objects() {
+    refuses_data_that_break_a_new_one(Engine::Postgres, "constraint_conflict");
+}
+
+#[test]
+fn data_at_redis_that_break_a_new_one_are_refused_with_both_objects() {
+    refuses_data_that_break_a_new_one(Engine::Redis, "store");
 }
