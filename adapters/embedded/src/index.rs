@@ -20,7 +20,7 @@ use crate::encoding::wire::Reader;
 use crate::encoding::{key, order, row, value};
 use crate::layout::Layout;
 use crate::storage::overlay::Draft;
-use crate::storage::{Bytes, Changes, Storage, StorageError, View, prefix_end};
+use crate::storage::{Bytes, Changes, Storage, StorageError, View};
 
 /// The fields of an index, as the ids under which they are kept.
 pub type Fields = Vec<u16>;
@@ -40,10 +40,8 @@ pub struct Indexed {
 pub struct Range {
     /// The header that its reader notes.
     pub header: Vec<u8>,
-    /// The first key.
-    pub lower: Vec<u8>,
-    /// The end of the keys; none if there is no key beyond.
-    pub upper: Option<Vec<u8>>,
+    /// The keys.
+    pub span: order::Span,
 }
 
 impl Indexed {
@@ -78,28 +76,8 @@ impl Indexed {
     pub fn range(&self, replica: u8, kind: u32, question: &IndexQuestion<'_>) -> Range {
         let index = key::values(replica, kind, &self.fields);
         let header = header(&index, question.equal.first());
-        let mut lead = key::with(&index, &[ROWS]);
-        for value in question.equal {
-            order::encode(value, &mut lead);
-        }
-        let bound = |value: &Value| {
-            let mut bound = lead.clone();
-            order::encode(value, &mut bound);
-            bound
-        };
-        let after = question.after.map(|after| bound(after.key()));
-        let end = prefix_end(&lead);
-        let (mut lower, mut upper) = match (question.from, question.before) {
-            (from, Some(before)) => (from.map(bound), Some(bound(before))),
-            (from, None) => (from.map(bound), end),
-        };
-        match after {
-            Some(after) if question.is_reversed => upper = Some(after),
-            // No key is a prefix of another, so this is the least key that is greater.
-            Some(after) => lower = Some(key::with(&after, &[0])),
-            None => {}
-        }
-        Range { header, lower: lower.unwrap_or(lead), upper }
+        let span = order::span(&key::with(&index, &[ROWS]), question);
+        Range { header, span }
     }
 
     /// Returns the object of a row.

@@ -12,7 +12,7 @@ use crate::core::{Core, Failure};
 use crate::encoding::row::{Header, Presence};
 use crate::encoding::wire::Reader;
 use crate::encoding::{key, order, row, value};
-use crate::index::Indexed;
+use crate::index::{Indexed, Range};
 use crate::layout::Shape;
 use crate::limits::READ_SET_MAX;
 use crate::numbers;
@@ -311,16 +311,16 @@ impl<'a> Reading<'a> {
     fn indexed(&mut self, index: &Indexed, arguments: &[Value]) -> Result<Found, Failure> {
         let question = index.read.question(arguments)?;
         let kind = self.core.layout.kind(&index.read.object)?.id;
-        let range = index.range(self.replica, kind, &question);
-        let row = self.fetch(range.header, true)?;
+        let Range { header, span } = index.range(self.replica, kind, &question);
+        let row = self.fetch(header, true)?;
         let version = row.as_deref().map_or(0, row::version);
         let (mut found, most) = (Vec::new(), question.most);
-        let is_empty = range.upper.as_ref().is_some_and(|upper| range.lower >= *upper);
+        let is_empty = span.upper.as_ref().is_some_and(|upper| span.lower >= *upper);
         if most > 0 && !is_empty {
             let direction =
                 if question.is_reversed { Direction::Backward } else { Direction::Forward };
             let view = Overlay::new(self.base, self.changes);
-            view.range(&range.lower, range.upper.as_deref(), direction, &mut |key, _| {
+            view.range(&span.lower, span.upper.as_deref(), direction, &mut |key, _| {
                 found.push(index.object(self.replica, kind, key));
                 found.len() < most
             })?;

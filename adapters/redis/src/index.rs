@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::index::indexed;
-use mingle_model::{IndexQuestion, IndexRead, Name, ObjectType, Ref, Value};
+use mingle_model::{IndexRead, Name, ObjectType, Ref, Value};
 use mingle_store::{StoreSchema, order};
 
 use crate::request::{Word, words};
@@ -154,7 +154,7 @@ impl Indexes {
         more: usize,
     ) -> Result<Vec<Word>, String> {
         let question = read.question(arguments)?;
-        let (lower, upper) = span(&question);
+        let order::Span { lower, upper } = order::span(&[], &question);
         let bound = |mark: u8, bytes: Vec<u8>| [&[mark], &*bytes].concat();
         let lower = bound(b'[', lower);
         let upper = upper.map_or_else(|| b"+".to_vec(), |upper| bound(b'(', upper));
@@ -260,36 +260,6 @@ pub fn split(fields: usize, entry: &[u8]) -> Result<(Vec<Value>, Value), String>
 fn object_of(read: &IndexRead, entry: &[u8]) -> Result<Ref, String> {
     let (_, key) = split(read.fields.len(), entry)?;
     Ok(Ref::new(read.object.clone(), key))
-}
-
-/// Returns the first entry that can answer a question, and the end of those, if they have one.
-fn span(question: &IndexQuestion<'_>) -> (Word, Option<Word>) {
-    let mut lead = Word::new();
-    question.equal.iter().for_each(|value| order::encode(value, &mut lead));
-    let bound = |value: &Value| {
-        let mut bound = lead.clone();
-        order::encode(value, &mut bound);
-        bound
-    };
-    let mut lower = question.from.map(bound);
-    let mut upper = question.before.map(bound).or_else(|| end_of(&lead));
-    if let Some(after) = question.after.map(|after| bound(after.key())) {
-        if question.is_reversed {
-            upper = Some(after);
-        } else {
-            // No entry is the beginning of another one.
-            lower = Some([&*after, &[0]].concat());
-        }
-    }
-    (lower.unwrap_or(lead), upper)
-}
-
-/// Returns the least bytes that are greater than all that begin with these; none if there are no such bytes.
-fn end_of(lead: &[u8]) -> Option<Word> {
-    let last = lead.iter().rposition(|byte| *byte != u8::MAX)?;
-    let mut end = lead[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
 }
 
 /// Returns the words that give an object, given by its number, the entries of its values.

@@ -4,7 +4,7 @@
 //! neither is a prefix of the other unless they are equal, so parts can follow one another.
 
 use mingle_model::limits::DECODED_DEPTH_MAX;
-use mingle_model::{Date, Decimal, Document, Float, Ref, Time, Value};
+use mingle_model::{Date, Decimal, Document, Float, IndexQuestion, Ref, Time, Value};
 
 const MORE: u8 = 1;
 const END: u8 = 0;
@@ -64,6 +64,64 @@ pub fn encode(value: &Value, key: &mut Vec<u8>) {
             encode_bytes(document.as_str().as_bytes(), key);
         }
     }
+}
+
+/// Keys next to each other in the order of their bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first key.
+    pub lower: Vec<u8>,
+    /// The end of the keys, itself not included; none if there is no key beyond.
+    pub upper: Option<Vec<u8>>,
+}
+
+/// Returns the entries of an index that answer a question, each of which is `lead`, the values of the index's fields, and
+/// the object's key.
+///
+/// ```
+/// use mingle_model::{IndexQuestion, Value};
+/// use mingle_store::order;
+///
+/// let blue = [Value::from("blue")];
+/// let question =
+///     IndexQuestion { equal: &blue, from: None, before: None, after: None, is_reversed: false, most: 10 };
+/// let span = order::span(b"color/", &question);
+/// let mut entry = b"color/".to_vec();
+/// order::encode(&blue[0], &mut entry);
+/// order::encode(&Value::Int(7), &mut entry);
+/// assert!(span.lower <= entry && Some(entry) < span.upper);
+/// ```
+pub fn span(lead: &[u8], question: &IndexQuestion<'_>) -> Span {
+    let mut lead = lead.to_vec();
+    question.equal.iter().for_each(|value| encode(value, &mut lead));
+    let bound = |value: &Value| {
+        let mut bound = lead.clone();
+        encode(value, &mut bound);
+        bound
+    };
+    let mut lower = question.from.map(bound);
+    let mut upper = question.before.map(bound).or_else(|| prefix_end(&lead));
+    if let Some(after) = question.after.map(|after| bound(after.key())) {
+        if question.is_reversed {
+            upper = Some(after);
+        } else {
+            lower = Some(next(&after));
+        }
+    }
+    Span { lower: lower.unwrap_or(lead), upper }
+}
+
+/// Returns the least key that is greater than an entry; no entry is the beginning of another one.
+pub fn next(entry: &[u8]) -> Vec<u8> {
+    [entry, &[0]].concat()
+}
+
+/// Returns the first key after all that begin with `prefix`; none if there is no such key.
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
 }
 
 fn encode_int(value: i64, key: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
 //! Values as parts of keys: bytes compare as the values do, and no encoding is a prefix of another.
 
 use mingle_model::Value;
-pub use mingle_store::order::encode;
+pub use mingle_store::order::{Span, encode, next, span};
 
 /// Takes one value from the front of `key`.
 ///

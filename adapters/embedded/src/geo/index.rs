@@ -31,7 +31,6 @@ use super::name::{escape, unescape};
 use super::space::Space;
 use crate::encoding::order;
 use crate::layout::Layout;
-use crate::storage::prefix_end;
 
 /// An index of a kind of object in one store.
 #[derive(Clone, Debug)]
@@ -77,28 +76,9 @@ impl ObjectIndex {
 
     /// Returns the part of the index that answers a question, in pages of `most` entries.
     pub fn span(&self, question: &IndexQuestion<'_>, most: usize) -> Span {
-        let mut lead = Vec::new();
-        for value in question.equal {
-            order::encode(value, &mut lead);
-        }
-        let bound = |value: &Value| {
-            let mut bound = lead.clone();
-            order::encode(value, &mut bound);
-            bound
-        };
-        let mut lower = question.from.map(bound);
-        // Without leading values there is no end.
-        let end = if lead.is_empty() { None } else { prefix_end(&lead) };
-        let mut upper = question.before.map(bound).or(end);
-        if let Some(after) = question.after.map(|after| bound(after.key())) {
-            if question.is_reversed {
-                upper = Some(after);
-            } else {
-                lower = Some(next(&after));
-            }
-        }
+        let order::Span { lower, upper } = order::span(&[], question);
         let (index, is_reversed) = (self.name.clone(), question.is_reversed);
-        Span { index, lower: lower.unwrap_or(lead), upper, is_reversed, most }
+        Span { index, lower, upper, is_reversed, most }
     }
 
     /// Returns the object of an entry.
@@ -123,11 +103,6 @@ pub fn entry_of(object: &Ref, values: &[Option<&Value>]) -> Option<Vec<u8>> {
     }
     order::encode(object.key(), &mut entry);
     Some(entry)
-}
-
-/// Returns the least entry that is greater: no entry is the beginning of another one.
-pub fn next(entry: &[u8]) -> Vec<u8> {
-    [entry, &[0]].concat()
 }
 
 /// Returns the key of an object in the form of keys, from its name in the names of items.

@@ -9,6 +9,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub use mingle_store::order::prefix_end;
+
 pub mod contain;
 pub mod disk;
 mod guarded;
@@ -179,15 +181,3 @@ impl fmt::Display for StorageError {
 }
 
 impl std::error::Error for StorageError {}
-
-/// The first key after all that start with `prefix`; none if there is no such key.
-pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
-    let mut end = prefix.to_vec();
-    while let Some(last) = end.pop() {
-        if last < u8::MAX {
-            end.push(last + 1);
-            return Some(end);
-        }
-    }
-    None
-}

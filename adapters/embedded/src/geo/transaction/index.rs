@@ -11,10 +11,11 @@ use mingle_store::{Data, StoreError, Write};
 
 use super::super::answer;
 use super::super::fetch::{Fetch, Found};
-use super::super::index::{ObjectIndex, entry_of, next, owner_object};
+use super::super::index::{ObjectIndex, entry_of, owner_object};
 use super::super::name::{self, Thing};
 use super::super::touch::Use;
 use super::{GeoTransaction, SCAN_ITEMS};
+use crate::encoding::order;
 use crate::index::Indexed;
 use crate::layout::Shape;
 
@@ -63,7 +64,7 @@ impl GeoTransaction {
                     if question.is_reversed {
                         span.upper = Some(last.to_vec());
                     } else {
-                        span.lower = next(last);
+                        span.lower = order::next(last);
                     }
                 }
                 _ => break,
