@@ -9,14 +9,15 @@ use mingle_geo::{Address, DcId, Key, Now, Vector};
 use mingle_geo_node::{Journal, Outgoing, Time, Transport};
 use mingle_model::{Origin, TransactionId};
 
+use super::client::Client;
 use super::lives;
 use super::plan::Plan;
 use super::record::{content, visible};
 use super::world::World;
 use crate::workload::promises::Broken;
 
-/// The time after healing within which all clients must finish, in microseconds; later they count
-/// as stuck.
+/// The time after healing within which each client must finish an attempt or an act, in microseconds, and do so again
+/// until it has none left; one that takes longer counts as stuck.
 const PATIENCE_US: u64 = 30_000_000;
 
 /// After healing, each client's remaining acts are cut to this many.
@@ -58,6 +59,11 @@ pub(super) fn play(plan: &Plan, is_traced: bool) -> Played {
         world.view();
     }
     world.finish()
+}
+
+/// Returns what changes with each attempt at an act, and with each act.
+fn progress(client: &Client) -> (usize, u32) {
+    (client.acts.len(), client.attempt)
 }
 
 impl World<'_> {
@@ -105,26 +111,38 @@ impl World<'_> {
         }
     }
 
-    /// Runs until the clients have finished.
+    /// Runs until the clients have finished. Where many of them certify transactions on the same items, an act takes
+    /// several attempts, each as long as several messages between data centers; but acts and attempts are bounded.
     fn finish_clients(&mut self) {
         for client in &mut self.clients {
             let left = client.acts.len();
             client.acts.drain(..left.saturating_sub(ACTS_AFTER));
         }
-        let until_us = self.now_us + PATIENCE_US + self.ahead_us();
+        let mut gone_on: Vec<_> =
+            self.clients.iter().map(|client| (progress(client), self.now_us)).collect();
         while self.clients.iter().any(|client| !client.is_done()) {
             for _ in 0..200 {
                 if !self.step() {
                     return;
                 }
             }
-            if self.now_us > until_us {
-                let stuck = self.clients.iter().filter(|client| !client.is_done());
-                let stuck: Vec<String> = stuck
-                    .map(|client| {
-                        format!("session {} at d{}, {:?}", client.id, client.dc(), client.stage)
-                    })
-                    .collect();
+            let now_us = self.now_us;
+            for (client, (seen, since_us)) in self.clients.iter().zip(&mut gone_on) {
+                if progress(client) != *seen {
+                    (*seen, *since_us) = (progress(client), now_us);
+                }
+            }
+            let patience_us = PATIENCE_US + self.ahead_us();
+            let clients = self.clients.iter().zip(&gone_on);
+            let stuck = clients.filter(|(client, (_, since_us))| {
+                !client.is_done() && now_us - since_us > patience_us
+            });
+            let stuck: Vec<String> = stuck
+                .map(|(client, _)| {
+                    format!("session {} at d{}, {:?}", client.id, client.dc(), client.stage)
+                })
+                .collect();
+            if !stuck.is_empty() {
                 let how = stuck.join("; ");
                 return self.breaks("once all is put right every session goes on", how);
             }
