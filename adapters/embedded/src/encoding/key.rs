@@ -81,6 +81,13 @@ pub fn transaction(id: TransactionId) -> [u8; TRANSACTION] {
     part
 }
 
+/// The transaction of a result of [`transaction`]; none for other bytes.
+pub fn transaction_of(part: &[u8]) -> Option<TransactionId> {
+    let (origin, sequence) = part.split_at_checked(16)?;
+    let origin = Origin(u128::from_be_bytes(origin.try_into().ok()?));
+    Some(TransactionId { origin, sequence: u64::from_be_bytes(sequence.try_into().ok()?) })
+}
+
 /// The key of the greatest number drawn for a kind.
 pub fn numbers(kind: u32) -> Vec<u8> {
     with(b"s", &kind.to_be_bytes())

@@ -18,6 +18,7 @@ use super::relation::Relation;
 use super::site::Site;
 use super::space::{Engine, Space};
 use super::store::{GeoStore, Shared};
+use super::sweep::Sweep;
 use super::{disk, driver};
 use crate::config::LinkTable;
 use crate::core::Core;
@@ -40,13 +41,14 @@ impl Datacenters {
 pub(crate) struct Lasting {
     sites: Arc<[Site]>,
     fates: Arc<Fates>,
+    sweep: Arc<Sweep>,
 }
 
 impl Lasting {
     /// Creates the state of a store with these data centers.
     pub(crate) fn new(config: &GeoConfig) -> Self {
         let sites = config.datacenters.iter().map(|_| Site::default()).collect();
-        Self { sites, fates: Arc::default() }
+        Self { sites, fates: Arc::default(), sweep: Arc::default() }
     }
 }
 
@@ -134,13 +136,13 @@ impl GeoStore {
             operations_per_round_trip: UPDATES_MAX,
             round_trip: Duration::ZERO,
         };
-        let Lasting { sites, fates } = lasting.unwrap_or_else(|| Lasting::new(&config));
+        let Lasting { sites, fates, sweep } = lasting.unwrap_or_else(|| Lasting::new(&config));
         for index in ObjectIndex::all(&space, &core.layout) {
             net.with(|inner| inner.derive(index));
         }
         let probes = probes(config.partitions);
         let shared =
-            Shared { core, net, own, fates, config, space, probes, relation, engine, sites };
+            Shared { core, net, own, fates, sweep, config, space, probes, relation, engine, sites };
         let shared = Arc::new(shared);
         shared.engine.add(&shared);
         Ok(Self { shared, capabilities })

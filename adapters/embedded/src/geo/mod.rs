@@ -16,7 +16,8 @@
 //! - `fetch`, `answer`: from reads to items, and from item states to answers.
 //! - `build`: from writes to operations.
 //! - `judge`: the guards and witness rows of a commit, checked in its data center.
-//! - `make`: new stores; `transaction`, `store`: the interface; `fate`, `outcome`: outcomes of commits.
+//! - `make`: new stores; `transaction`, `store`: the interface; `fate`, `outcome`, `sweep`: outcomes
+//!   of commits.
 //! - `index`: indexes of objects; `transaction::index`: reads of them.
 //! - `touch`, `strong`: the items that transactions of a linearizable store use, and how these
 //!   transactions commit; `relation`: the declared relation of conflicts; `upgraded`: strong
@@ -57,6 +58,7 @@ mod site;
 mod space;
 mod store;
 mod strong;
+mod sweep;
 mod touch;
 mod transaction;
 mod united;

@@ -9,6 +9,7 @@
 //! | `r` kind key | register | a record |
 //! | `c` transaction | register | whether the commit of this id took effect |
 //! | `b` transaction data center | register | no commit of this id takes effect there; where others are processes of their own |
+//! | `g` | map | by data center and origin, the highest number of which the data center has removed a note |
 //! | `x` kind fields | | the header of an index, for all values of its first field; followed by `{` value `}`, for one |
 //! | `y` `{` number `}` | register | nothing; a read of one at each partition completes a snapshot there |
 //! | `m` | map | the rows with the store's declarations, where they are not kept in a folder |
@@ -125,6 +126,18 @@ pub fn bar(id: TransactionId, dc: DcId) -> Key {
     escape(&key::transaction(id), &mut name);
     name.push(dc.0);
     Key::new(Kind::Register, name)
+}
+
+/// Returns the id of the commit that an item of [`outcome`] or [`bar`] is about, from its name.
+pub fn noted(name: &[u8]) -> Option<TransactionId> {
+    let (section, rest) = name.split_first()?;
+    let rest = if *section == b'b' { rest.split_last()?.1 } else { rest };
+    key::transaction_of(&unescape(rest))
+}
+
+/// Returns the item with the numbers of commits up to which notes of outcomes were removed.
+pub fn gone() -> Key {
+    Key::new(Kind::Map, b"g".as_slice())
 }
 
 /// Returns the item of the rows with the store's declarations.

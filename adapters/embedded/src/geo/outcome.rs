@@ -32,7 +32,7 @@ impl Shared {
 
     /// True if commits leave notes of their outcomes: where they outlast the process, and where
     /// certification decides on some of them.
-    fn has_notes(&self) -> bool {
+    pub(super) fn has_notes(&self) -> bool {
         self.is_kept() || self.is_mixed()
     }
 
@@ -40,6 +40,7 @@ impl Shared {
     pub fn fetch_outcome(&self, id: Option<TransactionId>, fetch: &mut Fetch) {
         if let Some(id) = id.filter(|_| self.has_notes()) {
             fetch.add(name::outcome(id));
+            fetch.add(name::gone());
             self.bars(id).for_each(|bar| fetch.add(bar));
         }
     }
@@ -61,7 +62,7 @@ impl Shared {
         let is_barred = || self.bars(id).any(|bar| answer::outcome(found.get(&bar)).is_some());
         match answer::outcome(found.get(&name::outcome(id))) {
             Some(false) => Err(self.core.barred(id)),
-            None if is_barred() => Err(self.core.barred(id)),
+            None if is_barred() || self.is_found_gone(found, id) => Err(self.core.barred(id)),
             _ => Ok(()),
         }
     }
@@ -170,8 +171,13 @@ impl Shared {
             last.join(&self.net.with(|inner| inner.cuts()));
             let trouble = |trouble| self.trouble(trouble, Some(id));
             client.reach(&last).await.map_err(trouble)?;
-            let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
-            match states.first().and_then(|state| answer::outcome(state)) {
+            let keys = vec![name::outcome(id), name::gone()];
+            let states = client.read(keys).await.map_err(trouble)?;
+            match answer::outcome(&states[0]) {
+                None if self.is_gone(&states[1], id) => {
+                    self.give_back(client);
+                    return Ok(Outcome::Unknown);
+                }
                 Some(true) => {
                     if self.is_mixed() {
                         self.arrive_everywhere(&client.past()).await;
@@ -209,12 +215,12 @@ impl Shared {
         last.join(&self.net.with(|inner| inner.cuts()));
         let trouble = |trouble| self.trouble(trouble, Some(id));
         client.reach(&last).await.map_err(trouble)?;
-        let keys = vec![name::outcome(id), name::bar(id, dc)];
+        let keys = vec![name::outcome(id), name::bar(id, dc), name::gone()];
         let states = client.read(keys).await.map_err(trouble)?;
-        let noted: Vec<Option<bool>> = states.iter().map(|state| answer::outcome(state)).collect();
-        let outcome = match noted.as_slice() {
-            [Some(true), _] => Outcome::Committed,
-            [_, Some(_)] => Outcome::NotCommitted,
+        let outcome = match (answer::outcome(&states[0]), answer::outcome(&states[1])) {
+            (Some(true), _) => Outcome::Committed,
+            (_, Some(_)) => Outcome::NotCommitted,
+            _ if self.is_gone(&states[2], id) => Outcome::Unknown,
             _ => {
                 let (key, op) = (name::bar(id, dc), Op::Write(Value::Bool(false)));
                 client.write(vec![Update { key, op, id: None }]).map_err(trouble)?;

@@ -22,6 +22,7 @@ use super::net::Net;
 use super::relation::Relation;
 use super::site::Site;
 use super::space::{Engine, Space};
+use super::sweep::Sweep;
 use super::transaction::GeoTransaction;
 use super::united::UnitedTransaction;
 use crate::core::Core;
@@ -48,6 +49,8 @@ pub struct Shared {
     pub(super) own: Option<Arc<Net>>,
     /// Known outcomes of commits.
     pub fates: Arc<Fates>,
+    /// The search for old notes of outcomes.
+    pub(super) sweep: Arc<Sweep>,
     pub(super) config: GeoConfig,
     /// The space of its items.
     pub space: Space,

@@ -170,6 +170,10 @@ impl GeoTransaction {
         for key in fetch.keys() {
             self.uses.add(key, Use::Read);
         }
+        if commit.id.is_some() {
+            // It need not be certified: what removes a note shows the number on the same snapshots.
+            fetch.add(name::gone());
+        }
         if fetch.keys().is_empty() {
             return Ok(());
         }
@@ -296,6 +300,7 @@ impl Shared {
         match commit.id.map(|id| (id, noted(id))) {
             Some((_, Some(true))) => Some(StoreError::Conflict),
             Some((id, Some(false))) => Some(self.core.barred(id)),
+            Some((id, None)) if self.is_found_gone(found, id) => Some(self.core.barred(id)),
             _ => judge::object(&self.core.layout, commit, found),
         }
     }
@@ -313,8 +318,9 @@ impl Shared {
             let mut client = self.client_of(dc, &Stamp::default(), true).await?;
             let trouble = |trouble| self.trouble(trouble, Some(id));
             client.begin_strong().map_err(trouble)?;
-            let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
-            if let Some(has_committed) = states.first().and_then(|state| answer::outcome(state)) {
+            let keys = vec![name::outcome(id), name::gone()];
+            let states = client.read(keys).await.map_err(trouble)?;
+            if let Some(has_committed) = answer::outcome(&states[0]) {
                 if has_committed && self.is_mixed() {
                     self.arrive_everywhere(&client.past()).await;
                 } else if has_committed {
@@ -325,6 +331,10 @@ impl Shared {
                 let outcome =
                     if has_committed { Outcome::Committed } else { Outcome::NotCommitted };
                 return Ok(outcome);
+            }
+            if self.is_gone(&states[1], id) {
+                self.give_back(client);
+                return Ok(Outcome::Unknown);
             }
             let mut uses = Uses::default();
             uses.add(name::outcome(id), Use::Write);

@@ -478,6 +478,13 @@ impl Transaction for GeoTransaction {
         self: Box<Self>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        Box::pin(self.conclude(commit))
+        Box::pin(async move {
+            let (shared, dc, has_id) = (Arc::clone(&self.shared), self.dc, commit.id.is_some());
+            let committed = self.conclude(commit).await?;
+            if has_id {
+                shared.sweep_after(dc).await;
+            }
+            Ok(committed)
+        })
     }
 }

@@ -239,6 +239,14 @@ impl United for UnitedTransaction {
         self: Box<Self>,
         commit: UnitedCommit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        Box::pin(self.conclude(commit))
+        Box::pin(async move {
+            let (shared, dc) = (Arc::clone(&self.parts[0].shared), self.parts[0].dc);
+            let has_id = commit.id.is_some();
+            let committed = self.conclude(commit).await?;
+            if has_id {
+                shared.sweep_after(dc).await;
+            }
+            Ok(committed)
+        })
     }
 }

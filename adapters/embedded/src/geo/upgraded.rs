@@ -186,7 +186,7 @@ impl GeoTransaction {
             }
             shared.check_outcome(commit.id, &found)?;
         }
-        for key in keys {
+        for key in keys.into_iter().filter(|key| *key != name::gone()) {
             self.uses.add(key, Use::Read);
         }
         let present = self.present(commit).await?;

@@ -13,6 +13,7 @@ mod geo_labels;
 mod geo_members;
 mod geo_members_kept;
 mod geo_mixed;
+mod geo_notes;
 mod geo_shared;
 mod geo_strong;
 mod geo_strong_faults;
