@@ -337,6 +337,53 @@ mod tests {
         }
     }
 
+    /// Entries of three parts, two values and a key, between the bounds are those that a question asks for.
+    #[test]
+    fn a_span_has_the_entries_that_a_question_asks_for() {
+        let mut random = Random::new(SEED);
+        let mut found = 0;
+        for _ in 0..3_000 {
+            // Of one type, as the values of one field are.
+            let texts = ["", "a", "a\0", "b"];
+            let numbers = [i64::MIN, -1, 0, i64::MAX];
+            let text = |random: &mut Random| Value::from(*random.pick(&texts));
+            let number = |random: &mut Random| Value::Int(*random.pick(&numbers));
+            let values = [text(&mut random), number(&mut random)];
+            let object = Ref::new("Kind", text(&mut random));
+            let equal: Vec<Value> = match random.below(3) {
+                0 => Vec::new(),
+                1 => vec![text(&mut random)],
+                _ => vec![text(&mut random), number(&mut random)],
+            };
+            let bound = |random: &mut Random| match equal.len() {
+                0 => random.one_in(2).then(|| text(random)),
+                1 => random.one_in(2).then(|| number(random)),
+                _ => None,
+            };
+            let (from, before) = (bound(&mut random), bound(&mut random));
+            let after =
+                (equal.len() == 2 && random.one_in(2)).then(|| Ref::new("Kind", text(&mut random)));
+            let question = IndexQuestion {
+                equal: &equal,
+                from: from.as_ref(),
+                before: before.as_ref(),
+                after: after.as_ref(),
+                is_reversed: random.one_in(2),
+                most: 1,
+            };
+            let lead = b"lead";
+            let span = span(lead, &question);
+            let mut entry = lead.to_vec();
+            values.iter().chain([object.key()]).for_each(|value| encode(value, &mut entry));
+            let is_inside =
+                span.lower <= entry && span.upper.as_ref().is_none_or(|upper| entry < *upper);
+            let is_asked_for = question.asks_for(&object, &values.each_ref());
+            assert_eq!(is_inside, is_asked_for, "{question:?} {values:?} {object:?}, seed {SEED}");
+            found += u32::from(is_asked_for);
+        }
+        assert!(found > 300, "{found} entries were asked for");
+    }
+
     #[test]
     fn other_bytes_are_no_value() {
         println!("seed {SEED}");
