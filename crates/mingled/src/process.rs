@@ -20,6 +20,7 @@ mod driver;
 mod durability;
 mod machine;
 mod members;
+mod progress;
 mod session;
 mod sockets;
 mod starts;
@@ -48,6 +49,7 @@ use driver::{Driver, Event};
 
 pub use durability::Durability;
 pub use members::{Center, CenterState, ChangeError, GivenUp};
+pub use progress::{HeldBack, Progress, Stage};
 pub use session::{AttachError, CommitError, Committed, Found, Mark, Session, SessionError};
 
 /// The settings of a process.
@@ -228,6 +230,8 @@ pub struct Status {
     pub centers: Vec<Center>,
     /// The number of frames dropped because they were repeated or of another connection.
     pub replayed: u64,
+    /// How far transactions have come here.
+    pub progress: Progress,
 }
 
 /// The maximum number of notes in a [`Status`].

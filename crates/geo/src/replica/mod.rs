@@ -43,6 +43,7 @@
 
 mod attach;
 mod commit;
+mod delay;
 mod deliver;
 mod fold;
 mod forward;
@@ -76,6 +77,7 @@ use crate::record::{Alarm, Output, Persist, Record, Vectors};
 use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
 use crate::vector::Vector;
 
+pub use delay::{Delay, DelayedBy, folding, uniformity};
 pub use deliver::Delivery;
 use forward::Lag;
 use prepare::Prepared;

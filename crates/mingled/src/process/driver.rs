@@ -298,6 +298,7 @@ impl Driver {
             noted: self.noted,
             centers: self.centers(),
             replayed: self.links.replayed(),
+            progress: self.progress(),
         }
     }
 

@@ -8,6 +8,7 @@ use super::admin::REDIS_VERSION;
 use super::slow::ENTRIES_MAX;
 use crate::access::categories;
 use crate::commands::{Class, Command, Group, Keys};
+use crate::process::{HeldBack, Progress};
 use crate::resp::{Bytes, Reply};
 
 /// Returns the settings for `CONFIG GET`.
@@ -85,7 +86,7 @@ fn of_server(shared: &Shared) -> [Section; 3] {
 }
 
 /// Returns the sections on the data.
-fn of_data(shared: &Shared) -> [Section; 3] {
+fn of_data(shared: &Shared) -> [Section; 4] {
     let status = shared.process.status().unwrap_or_default();
     let settings = &shared.settings;
     let replication = vec![
@@ -99,8 +100,25 @@ fn of_data(shared: &Shared) -> [Section; 3] {
     [
         ("Persistence", vec![("loading", "0".into()), ("aof_enabled", "1".into())]),
         ("Replication", replication),
+        ("Progress", progress(&status.progress)),
         ("Cluster", vec![("cluster_enabled", "0".into())]),
     ]
+}
+
+/// Returns the lines on how far transactions have come; one for each that is held back.
+fn progress(progress: &Progress) -> Vec<(&'static str, String)> {
+    let mut lines = vec![
+        ("unfolded_operations", progress.unfolded.0.to_string()),
+        ("unfolded_bytes", progress.unfolded.1.to_string()),
+        ("kept_bytes", progress.kept_bytes.to_string()),
+    ];
+    let held = progress.held_back().into_iter().map(|held| {
+        let HeldBack { stage, origin, since_ms, why } = held;
+        let since = since_ms.map_or_else(|| "-".to_owned(), |since_ms| since_ms.to_string());
+        ("held_back", format!("stage={stage},of={origin},since_ms={since},why={why}"))
+    });
+    lines.extend(held);
+    lines
 }
 
 /// Returns the flags of a command.

@@ -6,10 +6,11 @@ use std::sync::mpsc::Sender;
 use mingle_geo::members::{Members, Quorum, Standing};
 use mingle_geo::message::{Admit, Fence, MembersReply, Message};
 use mingle_geo::wire::Parcel;
-use mingle_geo::{Address, DcId, PartitionId, Refusal, Timestamp};
+use mingle_geo::{Address, DcId, PartitionId, Refusal, StrongReplica, Timestamp};
 use mingle_geo_node::Time as _;
 
 use super::super::members::{Center, CenterState, ChangeError, GivenUp};
+use super::super::progress::Progress;
 use super::Driver;
 
 /// The client number of the driver's own requests. Sessions count from 0.
@@ -56,6 +57,8 @@ pub struct Centers {
     requests: u64,
     /// Each state with the time at which it began, in milliseconds since 1970.
     states: BTreeMap<DcId, (CenterState, u64)>,
+    /// The time of the first look, in microseconds since 1970.
+    started_us: Option<u64>,
     /// The reason why the last connection with each data center ended; `None` is one that has not told
     /// its data center.
     pub ends: BTreeMap<Option<DcId>, String>,
@@ -247,7 +250,9 @@ impl Driver {
     /// Notes the states that have changed.
     pub(super) fn see_centers(&mut self) {
         let (members, connected) = (self.members(), self.links.connected());
-        let now_ms = self.machine.now().wall_us / 1_000;
+        let now_us = self.machine.now().wall_us;
+        self.centers.started_us.get_or_insert(now_us);
+        let now_ms = now_us / 1_000;
         for dc in (0..self.settings.dc_count).map(DcId) {
             let state = self.state_of(dc, &members, &connected);
             let is_same = self.centers.states.get(&dc).is_some_and(|(known, _)| *known == state);
@@ -275,6 +280,12 @@ impl Driver {
             Standing::In if connected.contains(&dc) => CenterState::Connected,
             Standing::In => CenterState::Away,
         }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let replicas = self.node.replicas().map(StrongReplica::replica);
+        let now_us = self.machine.now().wall_us;
+        Progress::of(replicas, now_us, self.centers.started_us.unwrap_or(now_us))
     }
 
     /// Returns all data centers.

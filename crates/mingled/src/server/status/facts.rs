@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
+use mingle_geo::Delay;
 use serde::Serialize;
 
 use super::super::Shared;
-use crate::process::{Center, CenterState};
+use crate::process::{Center, CenterState, HeldBack, Progress};
 
 /// The state of a data center, as its process and its server see it.
 #[derive(Clone, Debug, Serialize)]
@@ -27,6 +28,13 @@ pub struct Facts {
     pub strong_only: Vec<String>,
     pub clients: Clients,
     pub data_centers: Vec<DataCenter>,
+    /// What holds back transactions for longer than usual.
+    pub held_back: Vec<Held>,
+    /// The number of operations that are not folded, and their approximate bytes.
+    pub unfolded_operations: usize,
+    pub unfolded_bytes: usize,
+    /// The approximate bytes of transactions that are kept for other data centers.
+    pub kept_bytes: usize,
     /// The last ends of connections and alarms, the latest at the end.
     pub notes: Vec<String>,
     /// The number of all notes.
@@ -65,6 +73,22 @@ pub struct DataCenter {
     pub lag_ms: Option<u64>,
     /// The reason why there is no connection.
     pub why: Option<String>,
+    /// The ages of the latest of its transactions that are uniform here, and folded; none if it was given up, or none
+    /// has come that far.
+    pub uniform_age_ms: Option<u64>,
+    pub folded_age_ms: Option<u64>,
+}
+
+/// Transactions that are held back.
+#[derive(Clone, Debug, Serialize)]
+pub struct Held {
+    /// `uniformity` or `folding`.
+    pub stage: String,
+    /// The data center whose transactions they are, or `strong`.
+    pub of: String,
+    /// The time from which they are held back, in milliseconds since 1970; none if none has come that far.
+    pub since_ms: Option<u64>,
+    pub why: String,
 }
 
 impl Facts {
@@ -96,7 +120,15 @@ impl Facts {
                 denied: shared.audit.denied(),
                 audit_failures: shared.audit.failed(),
             },
-            data_centers: status.centers.into_iter().map(DataCenter::of).collect(),
+            data_centers: status
+                .centers
+                .into_iter()
+                .map(|center| DataCenter::of(center, &status.progress))
+                .collect(),
+            held_back: status.progress.held_back().into_iter().map(Held::of).collect(),
+            unfolded_operations: status.progress.unfolded.0,
+            unfolded_bytes: status.progress.unfolded.1,
+            kept_bytes: status.progress.kept_bytes,
             notes: status.notes,
             noted: status.noted,
             replayed_frames: status.replayed,
@@ -115,9 +147,21 @@ impl Facts {
 }
 
 impl DataCenter {
-    fn of(center: Center) -> Self {
+    fn of(center: Center, progress: &Progress) -> Self {
         let Center { dc, state, since_ms, incarnation, lag_ms, why } = center;
+        let age_ms = |delays: &[Delay]| {
+            let delay = delays.iter().find(|delay| delay.origin == dc)?;
+            progress.age_ms(delay)
+        };
+        let (uniform_age_ms, folded_age_ms) = (age_ms(&progress.uniform), age_ms(&progress.folded));
         let (name, state) = (dc.to_string(), state.to_string());
-        Self { name, state, since_ms, incarnation, lag_ms, why }
+        Self { name, state, since_ms, incarnation, lag_ms, why, uniform_age_ms, folded_age_ms }
+    }
+}
+
+impl Held {
+    fn of(held: HeldBack) -> Self {
+        let HeldBack { stage, origin, since_ms, why } = held;
+        Self { stage: stage.to_string(), of: origin.to_string(), since_ms, why }
     }
 }

@@ -11,6 +11,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::facts::{DataCenter, Facts};
+use crate::process::Stage;
 
 type Labels = Vec<(&'static str, String)>;
 type Seconds = Gauge<f64, AtomicU64>;
@@ -29,6 +30,7 @@ pub fn figures(facts: &Facts) -> Result<String, fmt::Error> {
     of_process(&mut all, facts);
     of_clients(&mut all, facts);
     of_data_centers(&mut all, &facts.data_center, &facts.data_centers);
+    of_progress(&mut all, facts);
     let mut text = String::new();
     encode(&mut text, &all)?;
     Ok(text)
@@ -99,4 +101,39 @@ fn of_data_centers(all: &mut Registry, own: &str, centers: &[DataCenter]) {
     all.register_with_unit("data_center_lag", text, Unit::Seconds, lag);
     let text = "Incarnations of each other data center that were given up";
     all.register("data_center_incarnations", text, incarnation);
+}
+
+fn of_progress(all: &mut Registry, facts: &Facts) {
+    let (uniform, folded, held) = (
+        Family::<Labels, Seconds>::default(),
+        Family::<Labels, Seconds>::default(),
+        Family::<Labels, Number>::default(),
+    );
+    for center in &facts.data_centers {
+        let labels = vec![("data_center", center.name.clone())];
+        if let Some(ms) = center.uniform_age_ms {
+            uniform.get_or_create(&labels).set(ms as f64 / 1000.0);
+        }
+        if let Some(ms) = center.folded_age_ms {
+            folded.get_or_create(&labels).set(ms as f64 / 1000.0);
+        }
+    }
+    for stage in [Stage::Uniformity, Stage::Folding].map(|stage| stage.to_string()) {
+        let count = facts.held_back.iter().filter(|held| held.stage == stage).count();
+        let labels = vec![("stage", stage)];
+        held.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    let text = "Age of the latest transactions of each data center that are uniform here";
+    all.register_with_unit("uniform_age", text, Unit::Seconds, uniform);
+    let text = "Age of the latest transactions of each data center that are folded here";
+    all.register_with_unit("folded_age", text, Unit::Seconds, folded);
+    let text = "Data centers whose transactions are held back for longer than usual, by stage";
+    all.register("held_back", text, held);
+    let gauge = |number: usize| ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX));
+    let text = "Operations that are not folded";
+    all.register("unfolded_operations", text, gauge(facts.unfolded_operations));
+    let text = "Approximate bytes of operations that are not folded";
+    all.register_with_unit("unfolded", text, Unit::Bytes, gauge(facts.unfolded_bytes));
+    let text = "Approximate bytes of transactions that are kept for other data centers";
+    all.register_with_unit("kept", text, Unit::Bytes, gauge(facts.kept_bytes));
 }

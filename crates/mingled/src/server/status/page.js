@@ -52,6 +52,14 @@ function showCenters(centers) {
   }));
 }
 
+function showHeld(held) {
+  $("held").hidden = held.length === 0;
+  $("held-back").replaceChildren(...held.map(({ stage, of, since_ms, why }) => {
+    const since = since_ms === null ? "from the start" : `for ${span(Math.max(0, Date.now() - since_ms) / 1000)}`;
+    return element("li", `${stage} of ${of === "strong" ? "strong transactions" : `what ${of} wrote`}, ${since}: ${why}`);
+  }));
+}
+
 function showFigures(facts) {
   const figures = [
     [facts.clients.address, "address for clients"],
@@ -61,6 +69,7 @@ function showFigures(facts) {
     [facts.clients.refused.toLocaleString("en"), "clients refused"],
     [facts.clients.wrong_passwords.toLocaleString("en"), "wrong passwords"],
     [facts.clients.denied.toLocaleString("en"), "requests denied"],
+    [facts.unfolded_operations.toLocaleString("en"), "operations not folded"],
     [facts.durability, "durability"],
     [`${facts.partitions}`, "partitions"],
     [facts.strong_only.join(", ") || "none", "strong only"],
@@ -103,6 +112,7 @@ function show(facts) {
   $("state").dataset.kind = facts.is_ready ? (away.length ? "warn" : "good") : "bad";
   showFigures(facts);
   showCenters(facts.data_centers);
+  showHeld(facts.held_back);
   $("notes").replaceChildren(...facts.notes.slice().reverse().map((text) => element("li", text)));
   if (facts.notes.length === 0) {
     $("notes").replaceChildren(element("li", "none: no connection has ended, and there was no alarm"));

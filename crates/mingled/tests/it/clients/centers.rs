@@ -38,6 +38,7 @@ fn a_lost_data_center_is_given_up_and_comes_back_with_the_data_of_the_others() {
     for client in &mut clients {
         until("all know it", || field(client, 2, "state") == "fenced");
         assert_eq!(field(client, 2, "lag_ms"), "nil");
+        until("nothing waits for it", || !client.ask("INFO progress").contains("of=d2"));
     }
     let again = clients[1].ask("FENCE d2");
     assert_eq!(again, "-ERR incarnation 0 of d2 was given up already");
@@ -91,6 +92,22 @@ fn a_change_that_cannot_be_agreed_on_is_refused_with_the_reason() {
     let expected = "-NOQUORUM 2 data centers other than d2 must agree, and 1 can: d0";
     assert_eq!(client.ask("FENCE d2"), expected);
     assert_eq!(client.ask("INCR causal"), ":1", "it goes on");
+    for part in [
+        "held_back:stage=uniformity,of=d0,since_ms=",
+        ",why=of d1, d2, too few have reported that they have it\r\n",
+        "held_back:stage=uniformity,of=d2,since_ms=",
+        ",why=nothing later of d2 has arrived at partition ",
+        "held_back:stage=folding,of=d1,since_ms=",
+    ] {
+        until(part, || client.ask("INFO progress").contains(&part.escape_default().to_string()));
+    }
+    let asked = client.ask("INFO progress");
+    let since = asked.split("of=d0,since_ms=").nth(1).expect("it is held back");
+    let since: u128 = since.split(',').next().and_then(|it| it.parse().ok()).expect("a time");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
+    assert!(now - 60_000 < since && since < now - 2_000, "{since} at {now}");
+    serving.start(1, &[]);
+    until("nothing of it is held back", || !client.ask("INFO progress").contains("of=d0"));
 }
 
 #[test]

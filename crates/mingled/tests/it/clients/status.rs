@@ -65,6 +65,8 @@ fn requests_of_clients_are_counted() {
         "mingled_requests_total 7",
         "mingled_clients 1",
         "mingled_ready 1",
+        "mingled_held_back{stage=\"uniformity\"} 0",
+        "mingled_held_back{stage=\"folding\"} 0",
         "# HELP mingled_requests Requests of clients.",
         "# EOF",
     ] {
@@ -92,12 +94,14 @@ fn named(text: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The figures that are there only beside other data centers.
-pub const OF_OTHERS: [&str; 4] = [
+/// The figures that are there only beside other data centers, or only once transactions have come so far.
+pub const OF_OTHERS: [&str; 6] = [
     "mingled_data_center_incarnations_total",
     "mingled_data_center_lag_seconds",
     "mingled_data_center_state",
     "mingled_data_center_state_since_seconds",
+    "mingled_folded_age_seconds",
+    "mingled_uniform_age_seconds",
 ];
 
 /// The book's table, the dashboard and the alarms name the figures that there are.
