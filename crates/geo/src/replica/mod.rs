@@ -46,6 +46,7 @@ mod commit;
 mod deliver;
 mod fold;
 mod forward;
+mod hold;
 mod inspect;
 mod members;
 mod prepare;
@@ -78,6 +79,7 @@ use crate::vector::Vector;
 
 pub use deliver::Delivery;
 use forward::Lag;
+pub use hold::HeldPart;
 use prepare::Prepared;
 
 /// An event that the shell reports to a replica.
