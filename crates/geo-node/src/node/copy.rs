@@ -126,8 +126,13 @@ impl Node {
     /// If this data center does not serve, or the partitions have not reached `wanted` yet.
     pub fn begin_copy(&mut self, now: Now, wanted: &Vector) -> Result<Copying, CopyError> {
         let at = self.copyable()?;
-        if !at.covers(wanted) {
-            return Err(CopyError::Behind { wanted: *wanted, found: at });
+        let mut wanted = *wanted;
+        for hosted in self.hosted.values() {
+            // A state transfer may have brought one partition further than the others.
+            wanted.join(&hosted.replica.replica().folded_vec());
+        }
+        if !at.covers(&wanted) {
+            return Err(CopyError::Behind { wanted, found: at });
         }
         let epochs = self.hosted.values().map(|of| of.replica.replica().members().epoch());
         let epoch = epochs.max().unwrap_or_default();
