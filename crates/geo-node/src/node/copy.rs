@@ -36,16 +36,16 @@ pub struct Copying {
 }
 
 /// The reason why a copy cannot begin or go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyError {
     /// This data center copies the data of another one, was given up, or has no partition.
     NotServing,
     /// The partitions have not reached the wanted vector.
     Behind {
         /// The wanted vector.
-        wanted: Vector,
+        wanted: Box<Vector>,
         /// The vector that all partitions have.
-        found: Vector,
+        found: Box<Vector>,
     },
     /// The vector is not held any more: the reader was too slow, or the members have changed.
     Passed,
@@ -132,7 +132,7 @@ impl Node {
             wanted.join(&hosted.replica.replica().folded_vec());
         }
         if !at.covers(&wanted) {
-            return Err(CopyError::Behind { wanted, found: at });
+            return Err(CopyError::Behind { wanted: Box::new(wanted), found: Box::new(at) });
         }
         let epochs = self.hosted.values().map(|of| of.replica.replica().members().epoch());
         let epoch = epochs.max().unwrap_or_default();

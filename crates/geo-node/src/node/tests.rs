@@ -334,7 +334,7 @@ fn a_copy_has_all_partitions_at_one_vector_until_its_reader_is_too_slow() {
     let wanted = world.node.newest();
     let above = wanted.with(DC, Timestamp(wanted[DC].0 + (1 << 40)));
     let behind = world.node.begin_copy(now, &above).expect_err("it is in the future");
-    assert!(matches!(behind, CopyError::Behind { wanted, .. } if wanted == above), "{behind}");
+    assert!(matches!(&behind, CopyError::Behind { wanted, .. } if **wanted == above), "{behind}");
     let at = world.node.copyable().expect("it serves");
     let copying = world.node.begin_copy(now, &at).expect("all partitions have it");
     world.write(2);

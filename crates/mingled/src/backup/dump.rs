@@ -18,8 +18,8 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mingle_geo::types::State;
 use mingle_geo::types::item::{ItemType, View};
+use mingle_geo::types::{Counter, Log, Map, Set, State};
 use mingle_geo::vector::DCS_MAX;
 use mingle_geo::{Config, Key, Kind, PartitionId, Record, Replica, Vector};
 use mingle_geo_node::folder::{Folder as _, recover};
@@ -34,6 +34,9 @@ use crate::files::Files;
 
 /// The maximum number of elements of one command.
 const ELEMENTS_MAX: usize = 100;
+
+/// The digits of bytes that are escaped.
+const HEX: [u8; 16] = *b"0123456789abcdef";
 
 /// The form of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,21 +203,21 @@ fn of_program(key: &Key, state: &State) -> Json {
             ("register", value.map_or(Json::Null, value_json))
         }
         Kind::Counter => {
-            let sum = state.as_counter().map(|counter| counter.value()).unwrap_or_default();
+            let sum = state.as_counter().map(Counter::value).unwrap_or_default();
             let sum = i64::try_from(sum).map_or_else(|_| json!(sum.to_string()), |sum| json!(sum));
             ("counter", sum)
         }
         Kind::Set => {
-            ("set", state.as_set().into_iter().flat_map(|set| set.iter()).map(value_json).collect())
+            ("set", state.as_set().into_iter().flat_map(Set::iter).map(value_json).collect())
         }
         Kind::Log => {
-            ("log", state.as_log().into_iter().flat_map(|log| log.iter()).map(value_json).collect())
+            ("log", state.as_log().into_iter().flat_map(Log::iter).map(value_json).collect())
         }
         Kind::Map => {
             let map = state.as_map();
-            let counts = map.into_iter().flat_map(|map| map.counts());
+            let counts = map.into_iter().flat_map(Map::counts);
             let counts = counts.map(|(key, count)| json!([value_json(key), count.clamped()]));
-            let entries = map.into_iter().flat_map(|map| map.entries()).map(pair);
+            let entries = map.into_iter().flat_map(Map::entries).map(pair);
             ("map", entries.chain(counts).collect())
         }
     };
@@ -285,7 +288,11 @@ fn quoted(bytes: &[u8]) -> String {
                 quoted.push(char::from(*byte));
             }
             b' '..=b'~' => quoted.push(char::from(*byte)),
-            other => quoted.push_str(&format!("\\x{other:02x}")),
+            other => {
+                let digits =
+                    [other >> 4, other & 15].map(|digit| char::from(HEX[usize::from(digit)]));
+                quoted.extend(['\\', 'x'].into_iter().chain(digits));
+            }
         }
     }
     quoted.push('"');

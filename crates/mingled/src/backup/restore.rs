@@ -176,7 +176,9 @@ fn read(file: &Path, of: &Founding) -> Result<Contents, RestoreError> {
         }
     }
     // Partitions of the old cluster are one after the other.
-    items.iter_mut().for_each(|items| items.sort_by(|(one, _), (other, _)| one.cmp(other)));
+    for items in &mut items {
+        items.sort_by(|(one, _), (other, _)| one.cmp(other));
+    }
     Ok(Contents { header, totals: reader.totals(), items, floors })
 }
 

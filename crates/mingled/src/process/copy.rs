@@ -20,7 +20,7 @@ const REACH: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(5);
 
 /// The reason why a copy of all items cannot begin or go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyFault {
     /// The process has stopped.
     Stopped,
@@ -108,6 +108,7 @@ impl Process {
                     // Without a majority of data centers no strong transaction arrives any more.
                     let strong = found[DcId::STRONG];
                     if strong >= wanted[DcId::STRONG] {
+                        let wanted = Box::new(wanted);
                         return Err(CopyError::Behind { wanted, found }.into());
                     }
                     wanted[DcId::STRONG] = strong;

@@ -1,7 +1,7 @@
 //! Backups and the data centers that are given up and come back.
 
 use super::super::serving::field;
-use super::{Serving, backup, restore, until};
+use super::{Serving, backup, client_of, done, restore, single, text, until};
 
 #[test]
 fn a_data_center_that_came_back_has_a_backup_and_a_change_ends_one() {
@@ -56,4 +56,22 @@ fn a_data_center_that_came_back_has_a_backup_and_a_change_ends_one() {
     let mut back = restored.client(0);
     until("it has copied the data", || back.ask("MGET a n") == "[\"new\", \"4\"]");
     until("its writes count", || back.ask("INCR n") == ":5");
+}
+
+#[test]
+fn the_last_data_center_of_three_has_a_backup_with_all_that_it_acknowledged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [file, data] = ["file", "data"].map(|name| folder.path().join(name));
+    let mut serving = Serving::started(3, &[]);
+    let mut client = serving.client(1);
+    until("a majority answers", || client.ask("APPEND strong a") == ":1");
+    client.expect("SET early 1 => +OK\nBARRIER => +OK");
+    serving.kill(0);
+    serving.kill(2);
+    client.expect("SET late 1 => +OK\nINCR early => :2");
+    backup(serving.address(1), &file);
+    done(&["restore", "--file", text(&file), "--dir", text(&data)]);
+    let center = single(&data, "4");
+    let mut client = client_of(&center);
+    client.expect("MGET strong early late => [\"a\", \"2\", \"1\"]\nAPPEND strong b => :2");
 }
