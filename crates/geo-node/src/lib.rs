@@ -29,5 +29,5 @@ pub mod segment;
 
 pub use journal::{EntryError, put_entry, take_entry};
 pub use memory::{Kept, MemoryJournal};
-pub use node::{Limits, Node, OpenError, Outdated, Setup};
+pub use node::{CopyError, Copying, HOLD_MS, Limits, Node, OpenError, Outdated, Setup};
 pub use outside::{Journal, Outgoing, Outside, Time, Transport};

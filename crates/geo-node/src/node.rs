@@ -1,5 +1,6 @@
 //! The partitions of one process.
 
+mod copy;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,8 @@ use mingle_geo::{
 
 use super::journal::{put_entry, take_entry};
 use super::outside::{Outgoing, Outside};
+
+pub use copy::{CopyError, Copying, HOLD_MS};
 
 /// The settings of one partition.
 #[derive(Clone, Debug)]

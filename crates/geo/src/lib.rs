@@ -128,7 +128,7 @@ pub use key::Key;
 pub use members::Members;
 pub use message::{Address, Envelope, Message};
 pub use record::{Alarm, Output, Persist, Record};
-pub use replica::{Delay, DelayedBy, Delivery, Input, Replica, folding, uniformity};
+pub use replica::{Delay, DelayedBy, Delivery, HeldPart, Input, Replica, folding, uniformity};
 pub use session::{Event, Session, SessionConfig};
 pub use strong::StrongReplica;
 pub use timestamp::{DcId, Now, PartitionId, Timestamp, Version};

@@ -17,6 +17,7 @@ use crate::message::{Address, Envelope, Message};
 use crate::record::{Alarm, Output, Persist, Record};
 use crate::replica::{Delivery, Input, Replica};
 use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
+use crate::vector::Vector;
 
 /// The partition is advanced at most once in this time, in microseconds, for items that wait for the
 /// horizon.
@@ -104,6 +105,20 @@ impl StrongReplica {
     /// Returns the replica.
     pub fn replica(&self) -> &Replica {
         &self.replica
+    }
+
+    /// Holds the items at a snapshot for a reader; see [`Replica::hold`].
+    ///
+    /// # Errors
+    ///
+    /// The vector up to which the replica has folded, if the snapshot does not cover it.
+    pub fn hold(&mut self, at: Vector, until_us: u64) -> Result<(), Vector> {
+        self.replica.hold(at, until_us)
+    }
+
+    /// Ends a hold.
+    pub fn release(&mut self) {
+        self.replica.release();
     }
 
     /// Keeps an index from now on; see [`Replica::derive`].

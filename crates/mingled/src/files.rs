@@ -126,7 +126,7 @@ impl Folder for Files {
 }
 
 /// Makes the names in a folder safe. Only Unix has a sync of its own for them.
-fn sync_names(folder: Option<&Path>) -> io::Result<()> {
+pub fn sync_names(folder: Option<&Path>) -> io::Result<()> {
     match folder {
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
         _ => Ok(()),

@@ -5,13 +5,14 @@
 //! and the clocks.
 //!
 //! - [`FileJournal`] is the journal in a folder, which never makes its caller wait for the disk.
-//! - [`check_log`] reads it without a process.
+//! - [`check_log`] reads it without a process; [`backup`] copies the items of one that runs, and restores them.
 //! - [`process`] runs all partitions of a data center, connects it with the others, and has sessions.
 //! - [`resp`] is Redis's protocol, [`commands`] its commands on items, both without I/O.
 //! - [`server`] runs them for clients, whose rights and encryption [`access`] has.
 //! - [`stores`] has the stores of Mingle's programs.
 
 pub mod access;
+pub mod backup;
 pub mod check_log;
 pub mod commands;
 mod files;

@@ -16,6 +16,7 @@
 
 mod client;
 mod cluster;
+mod copy;
 mod driver;
 mod durability;
 mod machine;
@@ -47,6 +48,7 @@ use super::access::Tls;
 use super::journal::OpenError;
 use driver::{Driver, Event};
 
+pub use copy::{CopyFault, ItemCopy};
 pub use durability::Durability;
 pub use members::{Center, CenterState, ChangeError, GivenUp};
 pub use progress::{HeldBack, Progress, Stage};

@@ -323,3 +323,33 @@ fn a_client_that_does_not_wait_for_the_disk_has_its_commit_before_the_sync() {
     world.deliver();
     assert!(world.events.is_empty(), "{:?}", world.events);
 }
+
+#[test]
+fn a_copy_has_all_partitions_at_one_vector_until_its_reader_is_too_slow() {
+    let mut world = World::new(Limits::default());
+    world.run(100);
+    world.write(1);
+    world.run(300);
+    let now = world.machine.now();
+    let wanted = world.node.newest();
+    let above = wanted.with(DC, Timestamp(wanted[DC].0 + (1 << 40)));
+    let behind = world.node.begin_copy(now, &above).expect_err("it is in the future");
+    assert!(matches!(&behind, CopyError::Behind { wanted, .. } if **wanted == above), "{behind}");
+    let at = world.node.copyable().expect("it serves");
+    let copying = world.node.begin_copy(now, &at).expect("all partitions have it");
+    world.write(2);
+    let part = |world: &mut World, number| {
+        let (now, of) = (world.machine.now(), (&copying.at, copying.epoch));
+        world.node.copy_part(now, of, PartitionId(number), None)
+    };
+    for number in 0..2 {
+        // It is longer than a snapshot stays without a reader.
+        world.run(9_000);
+        let part = part(&mut world, number).expect("it is held");
+        let values = part.states.iter().map(|(_, state)| state.as_counter().expect("one").value());
+        assert_eq!((values.collect::<Vec<_>>(), part.next), (vec![1], None));
+    }
+    world.run(HOLD_MS + 12_000);
+    assert_eq!(part(&mut world, 0), Err(CopyError::Passed));
+    assert_eq!(world.read(), [3, 3]);
+}

@@ -29,7 +29,7 @@ pub enum DelayedBy {
     Reports(Vec<DcId>),
     /// A transaction before it has causes that are not here.
     Causes,
-    /// This partition sends its data to another data center, or takes that of one.
+    /// This partition sends its data to another data center, takes that of one, or is copied for a backup.
     Transfer(PartitionId),
     /// Snapshots that were handed out may still be read.
     Readers,

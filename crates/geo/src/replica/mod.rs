@@ -47,6 +47,7 @@ mod delay;
 mod deliver;
 mod fold;
 mod forward;
+mod hold;
 mod inspect;
 mod members;
 mod prepare;
@@ -80,6 +81,7 @@ use crate::vector::Vector;
 pub use delay::{Delay, DelayedBy, folding, uniformity};
 pub use deliver::Delivery;
 use forward::Lag;
+pub use hold::HeldPart;
 use prepare::Prepared;
 
 /// An event that the shell reports to a replica.

@@ -52,6 +52,8 @@ pub struct Transfers {
     waiting: VecDeque<TransferPull>,
     pace: Pace,
     pulling: Option<Pulling>,
+    /// A snapshot that a reader in this process holds, and the time until which it is pinned.
+    held: Option<(Vector, u64)>,
 }
 
 /// The budget of items that may be sent.
@@ -97,7 +99,8 @@ impl Transfers {
             let at = pulling.at.filter(|at| at.covers(&pulling.folded));
             at.unwrap_or(pulling.folded)
         });
-        serving.chain(pulling).reduce(|mut least, at| {
+        let held = self.held.map(|(at, _)| at);
+        serving.chain(pulling).chain(held).reduce(|mut least, at| {
             least.meet(&at);
             least
         })
@@ -106,6 +109,10 @@ impl Transfers {
     /// Stops all transfers, when an epoch begins; they start again.
     pub fn stop(&mut self) {
         *self = Self::default();
+    }
+
+    pub fn hold(&mut self, held: Option<(Vector, u64)>) {
+        self.held = held;
     }
 
     pub fn is_pulling(&self) -> bool {
@@ -172,6 +179,7 @@ impl Replica {
 
     pub(super) fn go_on_with_transfer(&mut self, now: Now) {
         self.transfer.serving.retain(|_, (_, until_us)| *until_us > now.mono_us);
+        self.transfer.held = self.transfer.held.filter(|(_, until_us)| *until_us > now.mono_us);
         while self.transfer.pace.allowed(now.mono_us) > 0
             && let Some(pull) = self.transfer.waiting.pop_front()
         {
@@ -426,6 +434,6 @@ impl Replica {
     }
 }
 
-fn encoded_bytes(key: &Key, state: &State) -> usize {
+pub(super) fn encoded_bytes(key: &Key, state: &State) -> usize {
     size_of_value(&(key, state))
 }

@@ -28,12 +28,13 @@ pub const CATEGORIES: [&str; 21] = [
 ];
 
 /// Commands that operators run.
-const ADMIN: &[&str] = &["acl", "admit", "config", "fence", "slowlog"];
+const ADMIN: &[&str] = &["acl", "admit", "backup", "config", "fence", "slowlog"];
 
 /// Commands that concern more than the items that they name, or show what others do.
 const DANGEROUS: &[&str] = &[
     "acl",
     "admit",
+    "backup",
     "client",
     "config",
     "datacenters",

@@ -50,15 +50,40 @@ pub fn known_cluster(folder: &Path) -> Result<Option<u128>, String> {
     })
 }
 
+/// Returns the text for a data center of a cluster.
+pub fn shape(cluster: u128, dc: u8, dcs: u8, partitions: u16) -> String {
+    format!("{cluster:032x} data center {dc} of {dcs}, {partitions} partitions")
+}
+
+/// Checks that a folder is missing or empty.
+pub fn check_empty(folder: &Path) -> Result<(), String> {
+    let fault = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut files = match fs::read_dir(folder) {
+        Ok(files) => files,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(fault(error)),
+    };
+    match files.next() {
+        None => Ok(()),
+        Some(file) => Err(format!(
+            "{} is not empty, it has {}: take another folder",
+            folder.display(),
+            file.map_err(fault)?.file_name().display()
+        )),
+    }
+}
+
+/// Founds a folder whose journal was made, with the [shape].
+pub fn found(folder: &Path, shape: &str) -> Result<(), String> {
+    write(folder, shape, 0)
+}
+
 /// Compares a start with its folder, and founds the folder at the first start. The shape of a data center
 /// cannot change later, and its incarnation can only grow: then the journal of the earlier one is set
 /// aside.
 pub fn open(start: &Start) -> Result<Found, String> {
     let Start { folder, dc, peers, cluster, partitions, .. } = start;
-    let shape = format!(
-        "{cluster:032x} data center {dc} of {}, {partitions} partitions",
-        peers.len().max(1),
-    );
+    let shape = shape(*cluster, *dc, peers.len().max(1) as u8, *partitions);
     let Some(text) = known(folder)? else {
         let incarnation = start.incarnation.unwrap_or(0);
         // The file is written first: a start that was interrupted founds again.

@@ -1,6 +1,7 @@
 //! The arguments of the command, and its parts.
 
 mod access;
+mod backup;
 mod cluster;
 mod config;
 mod founded;
@@ -45,6 +46,17 @@ enum Task {
         /// The folder of the data center, or of its journal.
         folder: PathBuf,
     },
+    /// Copy all items of a data center that runs, at one vector, into a file.
+    Backup(backup::Backup),
+    /// Read a backup, and print what it has, or the damage.
+    CheckBackup {
+        /// The backup.
+        file: PathBuf,
+    },
+    /// Found a data center of a new cluster with the items of a backup.
+    Restore(backup::Restore),
+    /// Print the items of a backup, or of a data center that does not run, as lines of JSON or commands of Redis.
+    Dump(backup::Dump),
     /// Check a file with the settings of a data center, and print them.
     CheckConfig {
         /// The file.
@@ -227,5 +239,9 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
             report.verdict()
         }
         Some(Task::Cluster(of)) => cluster::run(&of),
+        Some(Task::Backup(of)) => backup::make(&of),
+        Some(Task::CheckBackup { file }) => backup::check(&file),
+        Some(Task::Restore(of)) => backup::restore(&of),
+        Some(Task::Dump(of)) => backup::print(&of),
     }
 }

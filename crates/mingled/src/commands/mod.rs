@@ -39,6 +39,7 @@ pub use fault::{Fault, Outcome};
 pub use keys::type_word;
 pub use mingle_geo::pattern::matches;
 pub use number::parse_int;
+pub(crate) use number::text;
 pub use pick::{Scan, position};
 pub use refused::refusal;
 pub use table::{Class, Command, Group, Keys, Run, ServerCommand, all, find};

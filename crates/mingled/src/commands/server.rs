@@ -10,6 +10,8 @@ pub const CONNECTION: &[Command] = &[
         .differs("Not in Redis."),
     Command::server("auth", -2, Of::Auth, "Signs a user in.")
         .differs("After five wrong passwords the connection is closed."),
+    Command::server("backup", 2, Of::Backup, "Returns the items of all types at one vector, a frame with each reply: `START`, `NEXT` until nil, `STOP`.")
+        .differs("Not in Redis. `mingled backup` writes the replies to a file."),
     Command::server("barrier", 1, Of::Barrier, "Waits until all that the connection read or wrote survives the loss of data centers.")
         .differs("Not in Redis."),
     Command::server("client", -2, Of::Client, "Names and describes connections.")

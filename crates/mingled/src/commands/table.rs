@@ -80,6 +80,7 @@ pub enum ServerCommand {
     Acl,
     Admit,
     Auth,
+    Backup,
     Barrier,
     Begin,
     Client,

@@ -113,6 +113,16 @@ impl Shared {
         }
     }
 
+    /// Returns the number of partitions.
+    pub fn partition_count(&self) -> u16 {
+        self.partition_count
+    }
+
+    /// Returns the data center and its incarnation, and the number of data centers.
+    pub fn place(&self) -> (DcId, u32, u8) {
+        (self.dc, self.incarnation, self.dc_count)
+    }
+
     /// True if there are stores.
     pub fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Acquire)

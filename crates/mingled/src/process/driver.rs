@@ -1,5 +1,6 @@
 //! The thread that owns the node.
 
+mod items;
 mod links;
 mod members;
 mod stores;
@@ -12,9 +13,7 @@ use std::time::Duration;
 
 use mingle_geo::session::{CallError, Floor, SessionOutput};
 use mingle_geo::wire::{Hello, Parcel, VERSION, VERSIONS, take_parcels};
-use mingle_geo::{
-    Address, DcId, Event as Outcome, Key, Now, PartitionId, Refusal, Session, SessionConfig,
-};
+use mingle_geo::{Address, DcId, Event as Outcome, Key, Now, Refusal, Session, SessionConfig};
 use mingle_geo_node::folder::Fault;
 use mingle_geo_node::segment::Identity;
 use mingle_geo_node::{Journal as _, Node, Outgoing, Time as _};
@@ -29,8 +28,11 @@ use super::wire::Wire;
 use super::{Durability, NOTES_MAX, Settings, StartError, Status, Stopped};
 use crate::journal::{FileJournal, JournalSettings, Restored};
 use crate::random;
+use items::Copies;
 use links::Links;
 use members::{Centers, OPERATOR};
+
+pub use items::{CopyCall, Names};
 
 /// The maximum time between two looks at the clocks.
 const LOOK: Duration = Duration::from_millis(20);
@@ -78,20 +80,19 @@ pub enum Event {
     Admit(DcId, Sender<Result<u32, ChangeError>>),
     /// The names of items of a partition are asked for.
     Names(Names, Sender<Vec<Key>>),
+    /// A copy of all items begins, goes on or ends.
+    Copy(CopyCall),
     /// The state of the process is asked for.
     Status(Sender<Status>),
     /// The process is to stop.
     Stop,
 }
 
-/// A question for names of items.
-#[derive(Debug)]
-pub struct Names {
-    pub partition: PartitionId,
-    /// The last name of the answer before; `None` to begin.
-    pub after: Option<Key>,
-    /// The maximum number of names.
-    pub count: usize,
+/// The last notes, and the number of all.
+#[derive(Debug, Default)]
+struct Notes {
+    last: VecDeque<String>,
+    count: u64,
 }
 
 /// The driver.
@@ -117,8 +118,8 @@ pub struct Driver {
     /// The time until which partitions tick often for the clients of stores.
     busy_until_us: u64,
     tick_us: u64,
-    notes: VecDeque<String>,
-    noted: u64,
+    notes: Notes,
+    copies: Copies,
     stopped: Option<Stopped>,
 }
 
@@ -179,8 +180,8 @@ impl Driver {
             centers: Centers::default(),
             busy_until_us: 0,
             tick_us: 0,
-            notes: VecDeque::new(),
-            noted: 0,
+            notes: Notes::default(),
+            copies: Copies::default(),
             stopped: None,
         })
     }
@@ -269,6 +270,7 @@ impl Driver {
                 // The caller may have gone away.
                 let _ = answer.send(self.names(&names));
             }
+            Event::Copy(call) => self.on_copy(call),
             Event::Status(answer) => {
                 // The caller may have gone away.
                 let _ = answer.send(self.status());
@@ -280,22 +282,12 @@ impl Driver {
         }
     }
 
-    fn names(&self, Names { partition, after, count }: &Names) -> Vec<Key> {
-        let Some(replica) = self.node.replica(*partition) else { return Vec::new() };
-        let core = replica.replica();
-        let names: Box<dyn Iterator<Item = &Key>> = match after {
-            Some(after) => Box::new(core.keys_from(after).filter(move |key| *key != after)),
-            None => Box::new(core.keys()),
-        };
-        names.take(*count).cloned().collect()
-    }
-
     fn status(&mut self) -> Status {
         Status {
             boot: self.boot,
             connected: self.links.connected(),
-            notes: self.notes.iter().cloned().collect(),
-            noted: self.noted,
+            notes: self.notes.last.iter().cloned().collect(),
+            noted: self.notes.count,
             centers: self.centers(),
             replayed: self.links.replayed(),
             progress: self.progress(),
@@ -303,11 +295,11 @@ impl Driver {
     }
 
     fn note(&mut self, note: String) {
-        if self.notes.len() == NOTES_MAX {
-            self.notes.pop_front();
+        if self.notes.last.len() == NOTES_MAX {
+            self.notes.last.pop_front();
         }
-        self.notes.push_back(note);
-        self.noted += 1;
+        self.notes.last.push_back(note);
+        self.notes.count += 1;
     }
 
     fn tick(&mut self) {

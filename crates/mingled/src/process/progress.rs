@@ -126,7 +126,10 @@ fn why(delay: &Delay) -> String {
         }
         DelayedBy::Causes => "a transaction before it has causes that are not here yet".to_owned(),
         DelayedBy::Transfer(partition) => {
-            format!("partition {} copies its data to or from another data center", partition.0)
+            format!(
+                "partition {} copies its data to or from another data center, or for a backup",
+                partition.0
+            )
         }
         DelayedBy::Readers => {
             "snapshots that were handed out, or were before a restart, may still be read".to_owned()

@@ -10,6 +10,7 @@ use mingle_model::random::Random;
 
 use super::acl::SignedIn;
 use super::{Described, Shared, lock};
+use crate::backup::Backup;
 use crate::commands::{Command, Run, ServerCommand, find, refusal};
 use crate::process::{Durability, Session};
 use crate::resp::{Bytes, Protocol, Reply};
@@ -67,6 +68,8 @@ pub struct Client {
     pub(super) has_written: bool,
     /// The user.
     pub(super) signed_in: SignedIn,
+    /// The backup that is under way.
+    pub(super) backup: Option<Box<Backup>>,
     /// True if the connection ends after the reply.
     pub(super) is_closing: bool,
 }
@@ -90,6 +93,7 @@ impl Client {
             is_stale: false,
             has_written: false,
             signed_in,
+            backup: None,
             is_closing: false,
         }
     }
@@ -168,6 +172,7 @@ impl Client {
             Of::Barrier | Of::Wait => self.barrier(of),
             Of::Fence => self.fence(args),
             Of::Admit => self.admit(args),
+            Of::Backup => self.backup(args),
             Of::Session => self.session(args),
             of => self.simple(of, args),
         }

@@ -17,6 +17,7 @@
 
 mod acl;
 mod admin;
+mod backup;
 mod batch;
 mod centers;
 mod client;

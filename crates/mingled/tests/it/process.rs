@@ -1,5 +1,6 @@
 //! Data centers as processes.
 
+mod copied;
 mod faults;
 mod killed;
 mod places;

@@ -157,3 +157,42 @@ fn writes_that_read_nothing_do_not_pile_up_as_conflicts() {
     let states = world.read(99, &[&key]).expect("a read");
     assert_eq!(states[0].as_register().expect("a register").siblings().len(), 1);
 }
+
+#[test]
+fn a_held_snapshot_is_read_part_by_part_until_its_time_is_over() {
+    let mut world = World::with(1, 1, 1, |config| config.transaction_ms_max = 100);
+    world.open(1, 0);
+    let keys: Vec<_> = (0..5).map(|number| register(&format!("k{number}"))).collect();
+    for key in &keys {
+        world.put(1, key, 1);
+    }
+    world.run_ms(1_000);
+    let at = world.replica(0, 0).known_vec();
+    let until_us = world.now().mono_us + 3_000_000;
+    world.replica_mut(0, 0).hold(at, until_us).expect("it is not older than the folded one");
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        for key in &keys {
+            world.put(1, key, 2);
+        }
+        world.run_ms(500);
+        let replica = world.replica(0, 0);
+        assert!(at.covers(&replica.folded_vec()));
+        let part = replica.held_part(after.as_ref(), &at, 2, 1 << 20).expect("it is held");
+        assert!(part.states.len() <= 2);
+        found.extend(part.states.iter().map(|(_, state)| crate::support::number(state)));
+        after = part.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, [Some(1); 5]);
+    // One item at a time, however small the parts are.
+    let replica = world.replica(0, 0);
+    assert_eq!(replica.held_part(None, &at, 0, 0).expect("it is held").states.len(), 1);
+    world.run_ms(4_000);
+    let replica = world.replica(0, 0);
+    assert!(!at.covers(&replica.folded_vec()), "the time is over");
+    assert_eq!(replica.held_part(None, &at, 2, 1), Err(replica.folded_vec()));
+    assert!(world.replica_mut(0, 0).hold(at, u64::MAX).is_err());
+}

@@ -170,6 +170,11 @@ impl World {
         self.nodes[&(dc, partition)].replica.as_ref().expect("it runs")
     }
 
+    pub fn replica_mut(&mut self, dc: u8, partition: u16) -> &mut Replica {
+        let node = self.nodes.get_mut(&(dc, partition)).expect("it is one");
+        node.replica.as_mut().expect("it runs")
+    }
+
     /// Sets the filter that decides about every message from now on.
     pub fn filter(&mut self, filter: impl FnMut(Address, &Envelope) -> Verdict + 'static) {
         self.filter = Some(Box::new(filter));

@@ -1,6 +1,7 @@
 //! Clients of Redis, over sockets.
 
 mod access;
+mod backup;
 mod centers;
 mod concurrent;
 mod configured;

@@ -12,6 +12,7 @@ fn every_command_is_tested() {
         include_str!("sessions.rs"),
         include_str!("slow.rs"),
         include_str!("access.rs"),
+        include_str!("backup/mod.rs"),
     ];
     let scripts = scripts.concat();
     let words: std::collections::BTreeSet<&str> =

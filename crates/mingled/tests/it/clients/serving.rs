@@ -12,6 +12,7 @@ use super::{PATIENCE, Raw};
 pub struct Serving {
     folder: tempfile::TempDir,
     peers: Vec<SocketAddr>,
+    cluster: &'static str,
     /// Arguments of all processes.
     shared: Vec<String>,
     pub running: Vec<Option<(Child, SocketAddr)>>,
@@ -40,7 +41,14 @@ impl Serving {
         std::fs::write(folder.path().join("key"), "a key that all of them have").expect("room");
         let shared = shared.iter().map(ToString::to_string).collect();
         let running = (0..count).map(|_| None).collect();
-        Self { folder, peers: free_addresses(count), shared, running }
+        Self { folder, peers: free_addresses(count), cluster: "c1", shared, running }
+    }
+
+    /// Creates one with another number.
+    pub fn of(cluster: &'static str, count: u8, shared: &[&str]) -> Self {
+        let mut serving = Self::new(count, shared);
+        serving.cluster = cluster;
+        serving
     }
 
     /// Creates a cluster, starts all data centers, and waits until they are connected.
@@ -61,7 +69,7 @@ impl Serving {
     pub fn start(&mut self, dc: usize, more: &[&str]) {
         let peers: Vec<String> = self.peers.iter().map(ToString::to_string).collect();
         let mut child = Command::new(env!("CARGO_BIN_EXE_mingled"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--cluster", "c1"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--cluster", self.cluster])
             .args(["--peers", &peers.join(","), "--dc", &dc.to_string(), "--dir"])
             .arg(self.folder(dc))
             .arg("--token-key")
@@ -86,6 +94,10 @@ impl Serving {
         let (mut child, _) = self.running[dc].take().expect("it runs");
         child.kill().expect("it is a child");
         child.wait().expect("it is a child");
+    }
+
+    pub fn address(&self, dc: usize) -> SocketAddr {
+        self.running[dc].as_ref().expect("it runs").1
     }
 
     pub fn client(&self, dc: usize) -> Raw {
