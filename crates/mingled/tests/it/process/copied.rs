@@ -69,6 +69,14 @@ fn items_of_all_kinds_are_the_same_in_a_restored_process() {
     restore(&file, &other).expect("it is restored");
     let refused = restore(&file, &other).unwrap_err().to_string();
     assert!(refused.contains("exists already"), "{refused}");
+    for wrong in [
+        Founding { dc: DcId(2), ..other.clone() },
+        Founding { dc_count: 8, ..other.clone() },
+        Founding { partition_count: 0, ..other.clone() },
+    ] {
+        let refused = restore(&file, &wrong).unwrap_err().to_string();
+        assert!(refused.starts_with("the settings are not accepted: "), "{refused}");
+    }
     let mut restored = Cluster {
         folders: cluster.folders,
         processes: BTreeMap::new(),
