@@ -48,7 +48,7 @@ use super::access::Tls;
 use super::journal::OpenError;
 use driver::{Driver, Event};
 
-pub use copy::{CopyFault, ItemCopy};
+pub use copy::{CopyFault, ItemCopy, ItemState};
 pub use durability::Durability;
 pub use members::{Center, CenterState, ChangeError, GivenUp};
 pub use progress::{HeldBack, Progress, Stage};

@@ -35,6 +35,9 @@ pub const FRAME_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of bytes of a frame's content.
 pub const CONTENT_BYTES_MAX: usize = FRAME_BYTES_MAX - HEAD_BYTES;
 
+/// The latest time of a vector, in microseconds since 1970: some centuries from now.
+const MICROS_MAX: u64 = u64::MAX >> 11;
+
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
@@ -166,7 +169,9 @@ impl Header {
     pub fn take(content: &[u8]) -> Result<Self, Damage> {
         let header = Self::fields(content).ok_or(Damage::Header)?;
         let is_known = header.dc.0 < header.dc_count && usize::from(header.dc_count) <= DCS_MAX;
-        if is_known && header.partition_count > 0 { Ok(header) } else { Err(Damage::Header) }
+        let is_time = header.at.highest().micros() <= MICROS_MAX;
+        let is_sound = is_known && is_time && header.partition_count > 0;
+        if is_sound { Ok(header) } else { Err(Damage::Header) }
     }
 
     fn fields(content: &[u8]) -> Option<Self> {

@@ -5,7 +5,7 @@ use mingle_geo::record::{Install, Record};
 use mingle_geo::wire::put_record;
 
 use super::frame::{CONTENT_BYTES_MAX, FrameKind, Header, MAGIC, Totals, VERSION, frame};
-use crate::process::{CopyFault, ItemCopy};
+use crate::process::{CopyFault, ItemCopy, ItemState};
 
 /// The maximum number of floors of one record.
 const FLOORS_MAX: usize = 1_000;
@@ -29,7 +29,7 @@ pub struct Backup {
 }
 
 /// Returns the record of some items at a vector, as a checkpoint has all of them.
-pub(super) fn items_record(at: Vector, states: Vec<super::read::ItemState>) -> Record {
+pub(super) fn items_record(at: Vector, states: Vec<ItemState>) -> Record {
     let (suffix, forward) = (Vec::new(), Vec::new());
     Record::Install(Install { at, states, suffix, known_vec: at, cut: at, forward })
 }

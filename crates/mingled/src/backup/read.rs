@@ -4,21 +4,17 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
-use std::sync::Arc;
 
-use mingle_geo::Key;
 use mingle_geo::floors::Raised;
 use mingle_geo::record::{Install, Record};
-use mingle_geo::types::State;
 use mingle_geo::wire::{WireError, take_record};
 use mingle_geo::{DcId, Vector};
+
+use crate::process::ItemState;
 
 use super::frame::{
     FrameHead, FrameKind, HEAD_BYTES, Header, MAGIC, PREAMBLE_BYTES, Totals, VERSION,
 };
-
-/// An item.
-pub type ItemState = (Key, Arc<State>);
 
 /// The maximum number of bytes of a record.
 const RECORD_BYTES_MAX: usize = 1 << 30;

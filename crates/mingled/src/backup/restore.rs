@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mingle_geo::floors::Raised;
 use mingle_geo::record::{Install, Record, Vectors};
 use mingle_geo::types::State;
-use mingle_geo::{DcId, Key, PartitionId, Timestamp, Vector};
+use mingle_geo::{Config, DcId, Key, PartitionId, Timestamp, Vector};
 use mingle_geo_node::folder::{self, Log, Opened, SEGMENT_BYTES};
 use mingle_geo_node::put_entry;
 use mingle_geo_node::segment::{ENTRY_BYTES_MAX, Identity};
@@ -59,6 +59,8 @@ pub struct Restored {
 pub enum RestoreError {
     /// The file is damaged, cut off, or no backup.
     File(FileError),
+    /// The data center cannot be, such as the fourth one of three.
+    Settings(String),
     /// The new cluster has the number of the old one.
     SameCluster(u128),
     /// The clock of this machine is before the backup.
@@ -90,6 +92,7 @@ impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(why) => why.fmt(f),
+            Self::Settings(why) => write!(f, "the settings are not accepted: {why}"),
             Self::SameCluster(cluster) => write!(
                 f,
                 "{cluster:032x} is the cluster of the backup, and a restored cluster needs a number of its own: the \
@@ -139,6 +142,10 @@ struct Contents {
 ///
 /// If the file is not a complete backup, the data center does not fit, or the journal cannot be written.
 pub fn restore(file: &Path, of: &Founding) -> Result<Restored, RestoreError> {
+    let Founding { dc, dc_count, partition_count, .. } = *of;
+    Config::new(dc, dc_count, PartitionId(0), partition_count)
+        .check()
+        .map_err(|why| RestoreError::Settings(why.to_string()))?;
     let contents = read(file, of)?;
     let base = base(&contents.header.at, of.dc_count);
     wait_for_clock(base.highest())?;

@@ -19,6 +19,9 @@ const REACH: Duration = Duration::from_secs(5);
 /// The delay before partitions are asked again.
 const AGAIN: Duration = Duration::from_millis(5);
 
+/// An item with its state.
+pub type ItemState = (Key, Arc<State>);
+
 /// The reason why a copy of all items cannot begin or go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyFault {
@@ -152,7 +155,7 @@ impl ItemCopy {
     ///
     /// If the last part was asked for too long ago, the data centers have changed, or holding the vector takes too much
     /// memory. The copy must begin again then.
-    pub fn part(&mut self) -> Result<Option<Vec<(Key, Arc<State>)>>, CopyFault> {
+    pub fn part(&mut self) -> Result<Option<Vec<ItemState>>, CopyFault> {
         if self.partition >= self.partition_count {
             return Ok(None);
         }

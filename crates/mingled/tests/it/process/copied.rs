@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
+use mingle_geo::types::Counter;
 use mingle_geo::{DcId, Key, Kind, Op};
 use mingle_model::Value;
 use mingled::backup::{Backup, Founding, check, restore};
@@ -69,6 +70,14 @@ fn items_of_all_kinds_are_the_same_in_a_restored_process() {
     restore(&file, &other).expect("it is restored");
     let refused = restore(&file, &other).unwrap_err().to_string();
     assert!(refused.contains("exists already"), "{refused}");
+    for wrong in [
+        Founding { dc: DcId(2), ..other.clone() },
+        Founding { dc_count: 8, ..other.clone() },
+        Founding { partition_count: 0, ..other.clone() },
+    ] {
+        let refused = restore(&file, &wrong).unwrap_err().to_string();
+        assert!(refused.starts_with("the settings are not accepted: "), "{refused}");
+    }
     let mut restored = Cluster {
         folders: cluster.folders,
         processes: BTreeMap::new(),
@@ -88,7 +97,7 @@ fn items_of_all_kinds_are_the_same_in_a_restored_process() {
             let same = [
                 before.as_register().map(|it| it.value())
                     == after.as_register().map(|it| it.value()),
-                before.as_counter().map(|it| it.value()) == after.as_counter().map(|it| it.value()),
+                before.as_counter().map(Counter::value) == after.as_counter().map(Counter::value),
                 before.as_set() == after.as_set(),
                 before.as_map() == after.as_map(),
                 before.as_log() == after.as_log(),
@@ -127,7 +136,7 @@ fn a_copy_stays_at_its_vector_while_sessions_write() {
     }
     assert!(parts > 3, "{parts}");
     assert_eq!(items.len(), 2_000);
-    assert!(items.iter().all(|(_, state)| state.as_counter().map(|it| it.value()) == Some(1)));
+    assert!(items.iter().all(|(_, state)| state.as_counter().map(Counter::value) == Some(1)));
     // Another copy ends one that is not complete.
     let mut first = process.copy().expect("it serves");
     let _second = process.copy().expect("it serves");

@@ -154,11 +154,11 @@ fn a_cluster_under_load_is_restored_as_it_was_at_one_vector() {
     writers.more(60);
     writers.stop();
     until("a strong command", || clients[2].ask("SETNX fresh 1") == ":1");
-    for dc in 0..3 {
+    for (dc, client) in clients.iter_mut().enumerate() {
         let seen = 6 + dc as i64;
-        until("the earlier ones arrive", || number(&mut clients[dc], "five") == seen);
+        until("the earlier ones arrive", || number(client, "five") == seen);
         let (set, next) = (format!("HSET hash from{dc} {dc} => :1"), seen + 1);
-        clients[dc].expect(&format!("{set}\nINCR five => :{next}\nBARRIER => +OK"));
+        client.expect(&format!("{set}\nINCR five => :{next}\nBARRIER => +OK"));
     }
     until("they converge", || {
         let all: Vec<Vec<String>> = clients
