@@ -66,6 +66,11 @@ impl Catalog {
         &self.indexes
     }
 
+    /// Keeps the indexes of an earlier program too: it may go on at the same time.
+    pub fn keep_indexes_of(&mut self, earlier: &Self) {
+        self.indexes.extend(earlier.indexes.iter().cloned());
+    }
+
     /// Returns the indexes in which no two objects have the same values.
     pub fn uniques(&self) -> &Indexes {
         &self.uniques
