@@ -11,17 +11,10 @@ use mingle_store::{StoreOperation, StoreSchema};
 use serde_json::{Map, Value as Json, json};
 
 use crate::config::OpenError;
+use crate::encoding::catalog::{self as form, FORMAT, FORMAT_INDEXED, FORMAT_UNIQUE};
 use crate::index::{Fields, Indexed, Indexes};
 use crate::layout::{FieldLayout, KindLayout, Layout, Shape};
 use crate::limits::FIELDS_MAX;
-
-const FORMAT: u64 = 3;
-
-/// The format of a catalog with indexes: an engine that knew no indexes would write objects without them.
-const FORMAT_INDEXED: u64 = 4;
-
-/// The format of a catalog with `unique`s: an engine that knew none would write objects with the same values.
-const FORMAT_UNIQUE: u64 = 5;
 
 /// The stored part of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +57,11 @@ impl Catalog {
     /// Returns the indexes that have rows.
     pub fn indexes(&self) -> &Indexes {
         &self.indexes
+    }
+
+    /// Keeps the indexes of an earlier program too: it may go on at the same time.
+    pub fn keep_indexes_of(&mut self, earlier: &Self) {
+        self.indexes.extend(earlier.indexes.iter().cloned());
     }
 
     /// Returns the indexes in which no two objects have the same values.
@@ -223,17 +221,12 @@ impl Catalog {
 
     /// Returns the format of a catalog's row, if it has one that this engine does not read.
     pub fn unknown_format(row: &[u8]) -> Option<u64> {
-        let json: Json = serde_json::from_slice(row).ok()?;
-        let known = [FORMAT, FORMAT_INDEXED, FORMAT_UNIQUE];
-        json.get("format")?.as_u64().filter(|format| !known.contains(format))
+        form::unknown_format(&serde_json::from_slice(row).ok()?)
     }
 
     /// From the row form; none where it is of another format or no catalog at all.
     pub fn decode(row: &[u8]) -> Option<Self> {
-        let json: Json = serde_json::from_slice(row).ok()?;
-        if Self::unknown_format(row).is_some() {
-            return None;
-        }
+        let json = form::parse(row)?;
         let mut kinds = BTreeMap::new();
         for (name, kind) in json.get("kinds")?.as_object()? {
             kinds.insert(name.clone(), decode_kind(kind)?);
@@ -247,8 +240,8 @@ impl Catalog {
             kinds,
             structs: decode_texts(json.get("structs")?)?,
             references: decode_texts(json.get("references")?)?,
-            indexes: decode_indexes(&json, |_| true)?,
-            uniques: decode_indexes(&json, |index| index.get("unique") == Some(&true.into()))?,
+            indexes: form::indexes(&json, |_| true)?,
+            uniques: form::indexes(&json, |index| index.get("unique") == Some(&true.into()))?,
         })
     }
 }
@@ -265,22 +258,6 @@ fn indexes_of(
         Ok((layout.kind(&read.object)?.id, index.fields().clone()))
     };
     reads.filter(|read| is_wanted(read)).map(indexed).collect()
-}
-
-fn decode_indexes(catalog: &Json, is_wanted: impl Fn(&Json) -> bool) -> Option<Indexes> {
-    match catalog.get("indexes") {
-        None => Some(BTreeSet::new()),
-        Some(indexes) => {
-            let indexes = indexes.as_array()?.iter().filter(|index| is_wanted(index));
-            indexes.map(decode_index).collect()
-        }
-    }
-}
-
-fn decode_index(json: &Json) -> Option<(u32, Fields)> {
-    let fields = json.get("fields")?.as_array()?.iter();
-    let fields = fields.map(|field| u16::try_from(field.as_u64()?).ok()).collect::<Option<_>>()?;
-    Some((u32::try_from(json.get("kind")?.as_u64()?).ok()?, fields))
 }
 
 fn decode_kind(json: &Json) -> Option<Kind> {

@@ -17,7 +17,7 @@ use mingle_store::StoreSchema;
 use crate::config::{EmbeddedConfig, OpenError};
 use crate::geo::cluster::Cluster;
 use crate::geo::{self, Engine, GeoConfig, GeoStore, Lasting, Space};
-use crate::open::{Embedded, is_serializable};
+use crate::open::{Embedded, Rows, is_serializable};
 use crate::storage::Storage;
 
 /// The largest number of stores, of all programs, over one cluster.
@@ -57,7 +57,7 @@ impl Hosted {
     /// # Errors
     ///
     /// When a program changes declarations, an operation does not fit, or there are more than
-    /// [`HOSTED_STORES_MAX`] stores.
+    /// [`HOSTED_STORES_MAX`] stores, or more indexes than a store has.
     pub fn open(
         &self,
         stores: Vec<(StoreSchema, Box<dyn Storage>)>,
@@ -81,8 +81,8 @@ impl Hosted {
         let lasting = self.lasting_of(schema)?;
         let world = Arc::clone(self.cluster.world());
         let form = if is_strong { "certified" } else { "merged" };
-        let core =
-            Embedded::core_of((storage, form.into()), &config, schema, &geo.datacenters, world)?;
+        let rows = Rows { storage, form: form.into(), is_shared: true };
+        let core = Embedded::core_of(rows, &config, schema, &geo.datacenters, world)?;
         let cluster = Arc::clone(&self.cluster);
         let store = GeoStore::hosted(core, level, geo, (cluster, Arc::clone(engine)), lasting);
         let store = store.map_err(|error| OpenError::Config {

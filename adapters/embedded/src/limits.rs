@@ -54,3 +54,11 @@ pub const OUTCOMES_KEPT: std::time::Duration = std::time::Duration::from_mins(10
 
 /// A commit with an id checks this many outcomes of other commits, and removes the old ones.
 pub const OUTCOMES_SWEPT: usize = 4;
+
+/// The maximum number of indexes that all programs of a store over data centers of their own have declared, since the
+/// store was made. Each index of a kind adds some keys to the certification of a transaction that changes its fields.
+pub const SHARED_INDEXES_MAX: usize = 500;
+
+/// The maximum number of bytes, about, of a value in a field of an index, at a store over data centers of their own:
+/// 64 KiB. Each replica holds the values a second time, in memory.
+pub const INDEXED_BYTES_MAX: usize = 64 << 10;

@@ -19,8 +19,13 @@ use crate::limits::{CONFLICTS_MAX, REPLICAS_MAX};
 use crate::replicated::ReplicatedStore;
 use crate::serializable::SerializableStore;
 use crate::storage::memory::MemoryStorage;
-use crate::storage::{Direction, Storage, StorageError};
+use crate::storage::{Storage, StorageError};
 use crate::unique;
+
+mod rows;
+
+pub(crate) use rows::Rows;
+use rows::{check_count, check_form, check_moved, form_of, load_catalog};
 
 /// The embedded engine.
 pub struct Embedded;
@@ -229,7 +234,8 @@ impl Embedded {
         let places = config.geo.as_ref().map_or(&[][..], |geo| &geo.datacenters);
         let is_durable = storage.is_durable();
         let store = contained(is_durable, config, schema, || {
-            let core = Self::core_of((storage, form), config, schema, places, world)?;
+            let rows = Rows { storage, form, is_shared: false };
+            let core = Self::core_of(rows, config, schema, places, world)?;
             let store = host.beside(core, schema.level, &geo);
             store.map_err(|error| broken(config, schema, &error))
         })?;
@@ -244,11 +250,12 @@ impl Embedded {
         replicas: &[Name],
         world: Arc<dyn World>,
     ) -> Result<Core, OpenError> {
-        Self::core_of((storage, form_of(config, schema)), config, schema, replicas, world)
+        let rows = Rows { storage, form: form_of(config, schema), is_shared: false };
+        Self::core_of(rows, config, schema, replicas, world)
     }
 
     pub(crate) fn core_of(
-        (storage, form): (Box<dyn Storage>, String),
+        Rows { storage, form, is_shared }: Rows,
         config: &EmbeddedConfig,
         schema: &StoreSchema,
         replicas: &[Name],
@@ -264,6 +271,10 @@ impl Embedded {
         let layout = catalog
             .get_or_insert_with(|| Catalog::new(schema, replicas))
             .merge(schema, replicas)?;
+        if let Some((catalog, kept)) = catalog.as_mut().zip(kept.as_ref().filter(|_| is_shared)) {
+            catalog.keep_indexes_of(kept);
+        }
+        check_count(is_shared, catalog.as_ref(), schema)?;
         let builtins =
             builtin::parse_all(&schema.operations, &layout).map_err(|(operation, reason)| {
                 OpenError::Operation { store: schema.store.clone(), operation, reason }
@@ -370,28 +381,6 @@ fn check_file_name(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), 
     Ok(())
 }
 
-fn load_catalog(
-    storage: &dyn Storage,
-    config: &EmbeddedConfig,
-    schema: &StoreSchema,
-) -> Result<Option<Catalog>, OpenError> {
-    let row = storage
-        .snapshot()
-        .and_then(|view| view.get(key::CATALOG))
-        .map_err(|error| broken(config, schema, &error))?;
-    let Some(row) = row else { return Ok(None) };
-    let catalog = Catalog::decode(&row).ok_or_else(|| {
-        let why = match Catalog::unknown_format(&row) {
-            Some(format) => format!(
-                "its catalog has format {format}, of another version of this engine: open it with the version of Mingle that wrote it"
-            ),
-            None => "its catalog cannot be read".to_owned(),
-        };
-        broken(config, schema, &StorageError::new(why))
-    })?;
-    Ok(Some(catalog))
-}
-
 /// Refuses `unique`s and drawn keys where this engine has none.
 fn check_builtins(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     if config.geo.is_none() {
@@ -399,69 +388,6 @@ fn check_builtins(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), O
     }
     let reason = schema.refuse_all_but_indexes("a store with data centers");
     reason.map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })
-}
-
-/// Returns the name of the form of a store's rows.
-fn form_of(config: &EmbeddedConfig, schema: &StoreSchema) -> String {
-    let Some(geo) = &config.geo else { return "replicas".into() };
-    let certified = if is_serializable(schema.level) { ", certified" } else { "" };
-    match geo.partitions {
-        1 => format!("data centers of 1 partition{certified}"),
-        many => format!("data centers of {many} partitions{certified}"),
-    }
-}
-
-/// Checks the form of the rows: replicas, data centers and other partitions use different forms.
-fn check_form(
-    is_kept: bool,
-    storage: &dyn Storage,
-    wanted: &str,
-    (config, schema): (&EmbeddedConfig, &StoreSchema),
-) -> Result<(), OpenError> {
-    if !is_kept {
-        return Ok(());
-    }
-    let row = storage.snapshot().and_then(|view| view.get(key::FORM));
-    let row = row.map_err(|error| broken(config, schema, &error))?;
-    // Stores made before data centers existed have no such row.
-    let kept = row.map_or("replicas".into(), |row| String::from_utf8_lossy(&row).into_owned());
-    if kept == wanted {
-        return Ok(());
-    }
-    let (store, what) = (schema.store.clone(), "its copies".into());
-    Err(OpenError::Changed { store, what, kept, wanted: wanted.to_owned() })
-}
-
-/// Refuses a moved object: it would leave its rows behind in the old store, unseen.
-fn check_moved(
-    catalog: &Catalog,
-    storage: &dyn Storage,
-    config: &EmbeddedConfig,
-    schema: &StoreSchema,
-) -> Result<(), OpenError> {
-    let failed = |error: &StorageError| broken(config, schema, error);
-    let view = storage.snapshot().map_err(|error| failed(&error))?;
-    for (id, name, store) in catalog.moved(schema) {
-        for replica in 0..config.replicas.len() {
-            let replica = u8::try_from(replica).expect("there are at most 64 replicas");
-            let mut has_rows = false;
-            let mut visit = |_: &[u8], _: &[u8]| {
-                has_rows = true;
-                false
-            };
-            view.scan(&key::objects(replica, id), None, Direction::Forward, &mut visit)
-                .map_err(|error| failed(&error))?;
-            if has_rows {
-                return Err(OpenError::Changed {
-                    store: schema.store.clone(),
-                    what: format!("object {name}"),
-                    kept: format!("in {}", schema.store),
-                    wanted: format!("in {store}"),
-                });
-            }
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn broken(

@@ -44,13 +44,17 @@ impl Cluster {
     /// # Errors
     ///
     /// When no data center can be reached, when one refuses the stores (it has other declarations of an
-    /// object, or does not support a store), or when the binding names other data centers than there are.
+    /// object, or does not support a store), when the binding names other data centers than there are, or when a store
+    /// has a `unique` or draws keys.
     pub async fn open(
         config: MingledConfig,
         schemas: &[StoreSchema],
         world: Arc<dyn World>,
     ) -> Result<Arc<Self>, OpenError> {
         static NEXT: AtomicU64 = AtomicU64::new(FIRST_ENGINE);
+        for schema in schemas {
+            check_builtins(schema)?;
+        }
         let program: Program = schemas.iter().map(declared).collect();
         let frame = framed(&program);
         let digest = digest(&frame[4..]);
@@ -309,6 +313,16 @@ impl Cluster {
             let _ = join_all(told).await;
         }));
     }
+}
+
+/// Refuses the queries that data centers do not serve.
+///
+/// # Errors
+///
+/// When a store has a `unique` or draws keys.
+fn check_builtins(schema: &StoreSchema) -> Result<(), OpenError> {
+    let checked = schema.refuse_all_but_indexes("a store of mingled");
+    checked.map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })
 }
 
 /// Opens the stores at the first data center that answers, and returns its address.

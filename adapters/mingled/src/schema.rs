@@ -12,6 +12,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::limits::{DECLARATIONS_MAX, STORES_MAX, TYPE_DEPTH_MAX};
 
+mod index;
+
+use index::IndexQuery;
+
 /// The declarations of one store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Declared {
@@ -20,6 +24,8 @@ pub struct Declared {
     structs: Vec<(Name, Vec<(Name, Written)>)>,
     objects: Vec<Object>,
     operations: Vec<(Name, Operation)>,
+    /// The queries of indexes, by name.
+    indexes: Vec<(Name, IndexQuery)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,7 +84,8 @@ pub fn digest(encoded: &[u8]) -> [u8; 32] {
     Sha256::digest(encoded).into()
 }
 
-/// Returns the declarations as a message.
+/// Returns the declarations as a message. It has no place for `unique`s and for draws of keys, which the data centers
+/// do not serve: the caller refuses them.
 pub fn declared(schema: &StoreSchema) -> Declared {
     let typed = |(name, of): &(Name, Type)| (name.clone(), Written::of(of));
     let structs = schema
@@ -98,7 +105,8 @@ pub fn declared(schema: &StoreSchema) -> Declared {
             })
             .collect(),
     });
-    let operations = schema.operations.iter().map(|(name, operation)| {
+    let bodies = schema.operations.iter().filter(|(_, operation)| operation.builtin.is_none());
+    let operations = bodies.map(|(name, operation)| {
         let written = Operation {
             is_command: operation.is_command,
             parameters: operation.parameters.iter().map(typed).collect(),
@@ -107,12 +115,17 @@ pub fn declared(schema: &StoreSchema) -> Declared {
         };
         (name.clone(), written)
     });
+    let indexes = schema
+        .operations
+        .iter()
+        .filter_map(|(name, operation)| Some((name.clone(), IndexQuery::of(operation.index()?))));
     Declared {
         store: schema.store.clone(),
         level: schema.level,
         structs: structs.collect(),
         objects: objects.collect(),
         operations: operations.collect(),
+        indexes: indexes.collect(),
     }
 }
 
@@ -121,7 +134,7 @@ pub fn declared(schema: &StoreSchema) -> Declared {
 /// # Errors
 ///
 /// The first fault: too many declarations, a type that nests too deep, a name that is not declared, a
-/// struct or a key that contains itself.
+/// struct or a key that contains itself, an index over fields that an object does not have.
 pub fn schemas(declared: Vec<Declared>) -> Result<Vec<StoreSchema>, String> {
     if declared.len() > STORES_MAX {
         let found = declared.len();
@@ -135,11 +148,12 @@ pub fn schemas(declared: Vec<Declared>) -> Result<Vec<StoreSchema>, String> {
 }
 
 fn schema(declared: Declared) -> Result<StoreSchema, String> {
-    let Declared { store, level, structs, objects, operations } = declared;
+    let Declared { store, level, structs, objects, operations, indexes } = declared;
     let fields = |object: &Object| object.fields.len();
     let count = structs.iter().map(|(_, fields)| 1 + fields.len()).sum::<usize>()
         + objects.iter().map(|object| 1 + fields(object)).sum::<usize>()
-        + operations.iter().map(|(_, operation)| 1 + operation.parameters.len()).sum::<usize>();
+        + operations.iter().map(|(_, operation)| 1 + operation.parameters.len()).sum::<usize>()
+        + indexes.iter().map(|(_, index)| index.weight()).sum::<usize>();
     if count > DECLARATIONS_MAX {
         return Err(format!("a store has at most {DECLARATIONS_MAX} declarations, not {count}"));
     }
@@ -161,6 +175,12 @@ fn schema(declared: Declared) -> Result<StoreSchema, String> {
         read.insert(name, StoreOperation { is_command, parameters, result, body, builtin: None });
     }
     check(&schema, &read)?;
+    for (name, index) in indexes {
+        let operation = index.read(&store, &schema)?;
+        if read.insert(name.clone(), operation).is_some() {
+            return Err(format!("operation {name} is declared twice"));
+        }
+    }
     Ok(StoreSchema { store, level, schema: Arc::new(schema), operations: read })
 }
 
@@ -339,6 +359,7 @@ mod tests {
             structs: structs.iter().map(part).collect(),
             objects: vec![Object { name: "Box".into(), store: "vault".into(), key, fields }],
             operations: Vec::new(),
+            indexes: Vec::new(),
         }
     }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::schema::Declared;
 
 /// The version of the protocol; others are refused.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// The first bytes of a connection, before its messages.
 pub const HELLO: &[u8; 8] = b"mingle\r\n";

@@ -17,7 +17,8 @@
 //! drops the entries that do not fit the values at its own snapshot. Once the operations are folded, only the
 //! entry of the value that is left remains: nothing else removes entries, and nothing grows without bound.
 //!
-//! **Loose owners.** An owner with more than [`COMBINATIONS_MAX`] combinations has no entries; it is listed as
+//! **Loose owners.** An owner with more than [`COMBINATIONS_MAX`] combinations, or with entries of more than
+//! [`ENTRIES_BYTES_MAX`], has no entries; it is listed as
 //! *loose*, and readers look at its registers in any case. Registers that change often are folded often
 //! ([`crate::limits::FOLD_OPERATIONS`]), so few owners are loose, unless a data center has been away for long.
 //!
@@ -34,6 +35,9 @@ use crate::key::Key;
 
 /// An owner with more combinations of values than this has no entries, and is loose.
 pub const COMBINATIONS_MAX: usize = 64;
+
+/// An owner whose entries have more bytes than this is loose, too: 1 MiB.
+pub const ENTRIES_BYTES_MAX: usize = 1 << 20;
 
 /// An index: the entries that follow from the values of registers.
 ///

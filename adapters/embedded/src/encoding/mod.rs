@@ -6,7 +6,9 @@
 //!   prefix of another.
 //! - [`key`]: the key of each row.
 //! - [`row`]: the content of each row.
+//! - [`catalog`]: the form of the catalog's row.
 
+pub mod catalog;
 pub mod key;
 pub mod order;
 pub mod row;

@@ -9,6 +9,7 @@ use mingle_geo::{Key, Kind, PartitionId};
 use mingle_model::Level;
 use mingle_store::{Capabilities, Once};
 
+use super::agreed::Known;
 use super::cluster::Cluster;
 use super::config::GeoConfig;
 use super::fate::Fates;
@@ -141,8 +142,21 @@ impl GeoStore {
             net.with(|inner| inner.derive(index));
         }
         let probes = probes(config.partitions);
-        let shared =
-            Shared { core, net, own, fates, sweep, config, space, probes, relation, engine, sites };
+        let indexes = Known::of(&core.layout);
+        let shared = Shared {
+            core,
+            net,
+            own,
+            fates,
+            sweep,
+            config,
+            space,
+            probes,
+            relation,
+            indexes,
+            engine,
+            sites,
+        };
         let shared = Arc::new(shared);
         shared.engine.add(&shared);
         Ok(Self { shared, capabilities })

@@ -18,7 +18,7 @@
 //! - `judge`: the guards and witness rows of a commit, checked in its data center.
 //! - `make`: new stores; `transaction`, `store`: the interface; `fate`, `outcome`, `sweep`: outcomes
 //!   of commits.
-//! - `index`: indexes of objects; `transaction::index`: reads of them.
+//! - `index`: indexes of objects; `transaction::index`: reads of them; `agreed`: the indexes of several programs.
 //! - `touch`, `strong`: the items that transactions of a linearizable store use, and how these
 //!   transactions commit; `relation`: the declared relation of conflicts; `upgraded`: strong
 //!   transactions of a causal store.
@@ -34,6 +34,7 @@
 //! [`mingle_store::Once::ById`]: operations of a later phase carry ids, and only one operation of
 //! each id counts. A linearizable store certifies them, so it is [`mingle_store::Once::Serial`].
 
+mod agreed;
 mod answer;
 mod build;
 mod client;

@@ -11,6 +11,7 @@
 //! | `b` transaction data center | register | no commit of this id takes effect there; where others are processes of their own |
 //! | `g` | map | by data center and origin, the highest number of which the data center has removed a note |
 //! | `x` kind fields | | the header of an index, for all values of its first field; followed by `{` value `}`, for one |
+//! | `h` `{` store `}` number | | the mark of so many indexes; see [`super::agreed`] |
 //! | `y` `{` number `}` | register | nothing; a read of one at each partition completes a snapshot there |
 //! | `m` | map | the rows with the store's declarations, where they are not kept in a folder |
 //!
@@ -192,6 +193,14 @@ pub fn index(kind: u32, fields: &[u16], first: Option<&Value>) -> Key {
     Key::new(Kind::Set, name)
 }
 
+/// Returns the mark of a number of indexes. No item has this name; it is in the partition of the store's witness rows,
+/// which each commit uses.
+pub fn mark(count: u32) -> Key {
+    let mut name = Thing { kind: 0, key: Vec::new() }.tagged(b'h', &[]);
+    escape(&count.to_be_bytes(), &mut name);
+    Key::new(Kind::Set, name)
+}
+
 /// True if an item belongs to the program's data (or is a part, a list or an index of such data), false for
 /// the runtime's own data such as witness rows and records.
 pub fn is_data(item: &Key) -> bool {
@@ -292,6 +301,17 @@ mod tests {
         let place = thing.presence().partition(64);
         for key in [thing.field(7, Shape::Log), thing.rows(), thing.rows_of(id)] {
             assert_eq!(key.partition(64), place, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn marks_are_where_the_rows_of_the_store_are() {
+        let rows = Thing { kind: 0, key: Vec::new() }.rows();
+        let marks = [0, 1, u32::from(b'{')].map(mark);
+        for (at, key) in marks.iter().enumerate() {
+            assert_eq!(key.partition(64), rows.partition(64));
+            assert!(!is_data(key) && !is_row(key) && list_of(key).is_none());
+            assert!(marks[..at].iter().all(|other| other != key));
         }
     }
 }

@@ -13,6 +13,7 @@ use mingle_store::{
     Transaction, United,
 };
 
+use super::agreed::Known;
 use super::client::{Client, Trouble};
 use super::cluster::{Cluster, Phase};
 use super::config::GeoConfig;
@@ -58,6 +59,8 @@ pub struct Shared {
     pub probes: Vec<Key>,
     /// The declared relation of conflicts, if any.
     pub relation: Option<Relation>,
+    /// The indexes of all programs of the store.
+    pub indexes: Known,
     /// The state shared with other stores of the engine.
     pub engine: Arc<Engine>,
     /// State by data center.

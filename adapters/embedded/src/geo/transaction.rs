@@ -341,7 +341,9 @@ impl GeoTransaction {
     pub(super) fn prepare(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
         let core = &self.shared.core;
         let writes = writing::prepare(core, writes, self.flushed.len());
-        self.flushed.extend(writes.map_err(|why| core.refused(why))?);
+        let writes = writes.map_err(|why| core.refused(why))?;
+        self.shared.check_indexed(&writes).map_err(|why| core.refused(why))?;
+        self.flushed.extend(writes);
         Ok(())
     }
 

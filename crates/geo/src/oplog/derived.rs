@@ -8,7 +8,7 @@ use mingle_model::Value;
 
 use super::item::Item;
 use super::{Items, OpLog};
-use crate::derive::{COMBINATIONS_MAX, Derive, Entries, Span};
+use crate::derive::{COMBINATIONS_MAX, Derive, ENTRIES_BYTES_MAX, Entries, Span};
 use crate::key::Key;
 use crate::types::{Op, Register};
 
@@ -75,11 +75,17 @@ impl Index {
         #[cfg(test)]
         let values = tests::spoil(self.planted, values);
         let count = values.iter().fold(1_usize, |count, of| count.saturating_mul(of.len()));
-        let is_loose = count > COMBINATIONS_MAX;
-        let new: BTreeSet<Arc<[u8]>> = match count {
-            _ if is_loose => BTreeSet::new(),
-            count => (0..count).filter_map(|at| self.entry(owner, &values, at)).collect(),
-        };
+        let mut bytes = 0;
+        let entries = (0..count.min(COMBINATIONS_MAX)).filter_map(|at| {
+            let entry = (bytes <= ENTRIES_BYTES_MAX).then(|| self.entry(owner, &values, at))??;
+            bytes += entry.len();
+            Some(entry)
+        });
+        let mut new: BTreeSet<Arc<[u8]>> = entries.collect();
+        let is_loose = count > COMBINATIONS_MAX || bytes > ENTRIES_BYTES_MAX;
+        if is_loose {
+            new.clear();
+        }
         let (name, old) =
             self.owners.remove_entry(owner).unwrap_or_else(|| (owner.into(), Vec::new()));
         for gone in old.iter().filter(|entry| !new.contains(*entry)) {

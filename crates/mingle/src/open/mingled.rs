@@ -39,7 +39,7 @@ pub(super) async fn open(
 /// Checks that a store can be opened, as far as possible without its cluster.
 pub(super) fn check(config: &MingledConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     let checked = config.check().map_err(|wrong| wrong.to_string());
-    let checked = checked.and_then(|()| schema.refuse_builtins("a store of mingled"));
+    let checked = checked.and_then(|()| schema.refuse_all_but_indexes("a store of mingled"));
     checked.map_err(|reason| {
         OpenError::Mingled(MingledError::Config { store: schema.store.clone(), reason })
     })

@@ -121,7 +121,10 @@ impl Shared {
                 Ok(stores)
             }
             Err(error) => {
-                let may_come = matches!(error, StoresError::Open(OpenError::Storage { .. }));
+                let may_come = matches!(
+                    error,
+                    StoresError::Open(OpenError::Storage { .. }) | StoresError::Indexes(_)
+                );
                 Err(Welcome::Refused { reason: error.to_string(), may_come })
             }
         }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use mingle_geo::DcId;
 use mingle_geo::pattern::may_match_from;
 use mingle_model::Name;
-use mingle_store::StoreSchema;
+use mingle_store::{StoreError, StoreSchema};
 use mingle_store_embedded::{GeoConfig, GeoStore, Hosted, OpenError};
 
 use crate::process::{Process, Session, Settings};
@@ -44,6 +44,8 @@ pub enum StoresError {
     Refused(String),
     /// A store cannot be opened.
     Open(OpenError),
+    /// The writers of a store do not use its indexes yet.
+    Indexes(StoreError),
 }
 
 impl fmt::Display for StoresError {
@@ -51,6 +53,7 @@ impl fmt::Display for StoresError {
         match self {
             Self::Refused(why) => f.write_str(why),
             Self::Open(why) => why.fmt(f),
+            Self::Indexes(why) => why.fmt(f),
         }
     }
 }
@@ -109,16 +112,22 @@ impl Stores {
     /// # Errors
     ///
     /// If only strong transactions may write their items; if a declaration differs from the one that the
-    /// cluster has, or cannot be read: that needs a majority of the data centers.
+    /// cluster has, or cannot be read: that needs a majority of the data centers. If other programs go on without the
+    /// indexes of this one.
     pub fn open(&self, schemas: Vec<StoreSchema>) -> Result<Vec<Arc<GeoStore>>, StoresError> {
+        let mut opened = self.open_once(schemas.clone());
         for _ in 1..OPENS_MAX {
-            match self.open_once(schemas.clone()) {
-                // Another data center may have noted declarations at the same time.
-                Err(StoresError::Open(OpenError::Storage { .. })) => {}
-                opened => return opened,
+            // Another data center may have noted declarations at the same time.
+            if !matches!(opened, Err(StoresError::Open(OpenError::Storage { .. }))) {
+                break;
             }
+            opened = self.open_once(schemas.clone());
         }
-        self.open_once(schemas)
+        let opened = opened?;
+        for store in &opened {
+            self.world.wait_for(store.settle_indexes()).map_err(StoresError::Indexes)?;
+        }
+        Ok(opened)
     }
 
     fn open_once(&self, schemas: Vec<StoreSchema>) -> Result<Vec<Arc<GeoStore>>, StoresError> {

@@ -148,7 +148,11 @@ impl GeoTransaction {
         let shared = Arc::clone(&self.shared);
         let layout = &shared.core.layout;
         let refused = |why| shared.core.refused(why);
-        if layout.indexes.is_empty() {
+        if !writes.iter().any(|write| matches!(write, Write::Assign(..) | Write::Delete(_))) {
+            return Ok(());
+        }
+        let agreed = self.agreed().await?;
+        if agreed.indexes.is_empty() {
             return Ok(());
         }
         let mut changes: BTreeMap<&Ref, Change<'_>> = BTreeMap::new();
@@ -167,7 +171,7 @@ impl GeoTransaction {
         }
         for (object, change) in changes {
             let thing = Thing::of(layout, Some(object)).map_err(refused)?;
-            let indexes = layout.indexes.get(&thing.kind()).into_iter().flatten();
+            let indexes = agreed.indexes.get(&thing.kind()).into_iter().flatten();
             for fields in indexes.filter(|fields| change.concerns(fields)) {
                 let items: Vec<Key> =
                     fields.iter().map(|field| thing.field(*field, Shape::Register)).collect();

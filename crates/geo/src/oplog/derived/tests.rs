@@ -277,6 +277,29 @@ fn an_owner_of_many_values_is_loose_until_it_is_folded() {
 }
 
 #[test]
+fn an_owner_of_large_entries_is_loose() {
+    let mut run = Run::new(1, None);
+    let owner = "o".repeat(600_000);
+    for (at, field, expected) in [(1, "x:", (0, 0)), (2, "y:", (1, 0)), (3, "x:", (0, 1))] {
+        let key = Key::new(Kind::Register, format!("{field}{owner}"));
+        let transaction = Transaction {
+            id: TransactionId { origin: Origin(0), sequence: at },
+            begun_us: 0,
+            origin: DcId(0),
+            commit_vec: Vector::ZERO.with(DcId(0), Timestamp(at)),
+            snapshot_own: Timestamp(at - 1),
+            updates: vec![Update { key, op: Op::Write(Value::Int(at as i64)), id: None }],
+        };
+        run.log.append(&Arc::new(transaction));
+        let Entries { found, loose } = run.log.entries(&all(false, 1_000)).expect("it is there");
+        assert_eq!((found.len(), loose.len()), expected, "after {at} writes");
+    }
+    run.log.fold_some(&Vector::ZERO.with(DcId(0), Timestamp(3)), |_, _| false);
+    let Entries { found, loose } = run.log.entries(&all(false, 1_000)).expect("it is there");
+    assert_eq!((found.len(), loose.len()), (1, 0));
+}
+
+#[test]
 fn a_state_that_is_installed_and_a_cut_are_derived_anew() {
     let mut run = Run::new(2, None);
     for _ in 0..30 {

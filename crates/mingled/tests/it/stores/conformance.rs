@@ -118,6 +118,14 @@ impl Factory for StoresFactory {
         self.level
     }
 
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     /// A data center has one copy.
     fn is_apart(&self) -> bool {
         false
@@ -152,6 +160,16 @@ fn linearizable() {
 }
 
 #[test]
+fn snapshot() {
+    check(Level::Snapshot);
+}
+
+#[test]
 fn causal() {
     check(Level::Causal);
+}
+
+#[test]
+fn eventual() {
+    check(Level::Eventual);
 }

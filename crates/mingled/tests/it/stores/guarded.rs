@@ -467,6 +467,14 @@ impl Factory for GuardedFactory {
         Level::Linearizable
     }
 
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     fn is_apart(&self) -> bool {
         false
     }

@@ -6,10 +6,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mingle_model::Level;
 use mingle_model::random::Random;
-use mingle_store::conformance::schema::{NUMBER, at, store_schema};
-use mingle_store::{Commit, DataStore, Read, Session, StoreError};
+use mingle_model::{BuiltinQuery, Level, Ref, Value};
+use mingle_store::conformance::schema::{NUMBER, TEXT, at, store_schema};
+use mingle_store::{Commit, Data, DataStore, Read, Session, StoreError, Write};
 use mingle_store_mingled::schema::{declared, digest};
 use mingle_store_mingled::wire::{
     Answered, HELLO, Hello, PROTOCOL, Program, SignIn, Welcome, decode, framed,
@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 use super::block_on;
 use super::conformance::Place;
+use super::indexes::indexed;
 use crate::clients::tls::Authority;
 
 /// The time after which an answer that must come is missed.
@@ -339,6 +340,135 @@ fn random_bytes_neither_stop_the_listener_nor_a_program() {
             // It may have closed the connection already.
             let _ = stream.write_all(&bytes);
             read(&*store).await;
+        }
+    });
+    place.stop();
+}
+
+/// Sends declarations, and returns the reason for which they are refused.
+fn declare(place: &Place, program: &Program) -> Option<String> {
+    let program = framed(program);
+    let mut stream = connect(place.address());
+    let hello = hello(Some(("app", "secret")), digest(&program[4..]));
+    stream.write_all(&begin(&hello)).expect("it reads");
+    match message(&mut stream) {
+        Welcome::Unknown { .. } => {}
+        other => panic!("{other:?}"),
+    }
+    stream.write_all(&program).expect("it reads");
+    match message(&mut stream) {
+        Welcome::Refused { reason, .. } => Some(reason),
+        _ => None,
+    }
+}
+
+#[test]
+fn declarations_of_no_index_are_refused_with_the_reason() {
+    let place = with_user(ProgramSettings::default());
+    let good = indexed(Level::Causal, &[&["text", "number"]]);
+    for (from, to, expected) in [
+        ("Thing", "Nothing", "the index Nothing.text_number is of no object of store suite"),
+        ("number", "count", "needs a register count, which Thing has not"),
+        ("number", "text", "the index Thing.text_number has field text twice"),
+    ] {
+        let mut wrong = good.clone();
+        for operation in wrong.operations.values_mut() {
+            let Some(BuiltinQuery::Index(read)) = &mut operation.builtin else { continue };
+            let turned = |name: &str| if name == from { to.into() } else { name.into() };
+            read.object = turned(&read.object);
+            read.fields.iter_mut().for_each(|field| *field = turned(field));
+        }
+        let refused = declare(&place, &vec![declared(&wrong)]).expect("it is refused");
+        assert!(refused.contains(expected), "{refused}");
+    }
+    // Fewer bytes than a message has, and bytes that were changed on their way.
+    let seed = std::env::var("MINGLE_SEED").map_or(2, |text| text.parse().expect("a number"));
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let whole = framed(&vec![declared(&good)]).split_off(4);
+    for round in 0..120 {
+        let mut bytes = whole.clone();
+        if random.one_in(3) {
+            bytes.truncate(random.below(bytes.len()));
+        } else {
+            // The indexes come last.
+            let at = bytes.len() - 1 - random.below(40);
+            bytes[at] = random.bits() as u8;
+        }
+        let mut stream = connect(place.address());
+        let hello = hello(Some(("app", "secret")), digest(&bytes));
+        stream.write_all(&begin(&hello)).expect("it reads");
+        if let Welcome::Unknown { .. } = message(&mut stream) {
+            let length = u32::try_from(bytes.len()).expect("a few").to_be_bytes();
+            stream.write_all(&[&length[..], &bytes].concat()).expect("it reads");
+            let welcome: Welcome = message(&mut stream);
+            assert!(!matches!(welcome, Welcome::Unknown { .. }), "round {round}");
+        }
+    }
+    is_served(&place);
+    place.stop();
+}
+
+/// Values of other types than those that are declared, as arguments of an index and in its fields.
+#[test]
+fn questions_and_values_that_fit_no_index_do_no_harm() {
+    let place = with_user(ProgramSettings::default());
+    let deep = (0..90).fold(Value::Int(1), |inner, _| Value::some(inner));
+    let strange = [
+        Value::NONE,
+        Value::Bool(true),
+        Value::list([Value::Int(1), Value::from("")]),
+        Value::Struct([Value::NONE].into()),
+        Value::Ref(Ref::new("Thing", Value::from("a"))),
+        Value::Bytes([0, 255, 0].as_slice().into()),
+        deep,
+    ];
+    block_on(async {
+        for level in [Level::Causal, Level::Linearizable] {
+            let mut schema = indexed(level, &[&["text"], &["text", "number"]]);
+            let name = if level == Level::Causal { "weak" } else { "strong" };
+            for object in Arc::make_mut(&mut schema.schema).objects.values_mut() {
+                Arc::make_mut(object).store = name.into();
+            }
+            schema.store = name.into();
+            let user = Some(("app", "secret"));
+            let store =
+                place.try_open(schema, user).await.unwrap_or_else(|error| panic!("{error}"));
+            let ask = async |operation: &str, arguments: Vec<Value>| {
+                let mut begun = store.begin(&Session::default()).await?;
+                let query = Read::Query { operation: operation.into(), arguments };
+                let answers = begun.read(&[query]).await?;
+                Ok::<Data, StoreError>(answers[0].data.clone())
+            };
+            let fitting = |first: Value| vec![first, Value::NONE, Value::Bool(true), Value::Int(9)];
+            for value in &strange {
+                for field in [TEXT, NUMBER] {
+                    let writes = vec![Write::Assign(at("odd", field), value.clone())];
+                    let begun = store.begin(&Session::default()).await.expect("it serves");
+                    let _ = begun.commit(Commit { writes, ..Commit::default() }).await;
+                }
+                ask("text", fitting(value.clone())).await.expect("it answers");
+                for place in 0..4 {
+                    let mut arguments = fitting("a".into());
+                    arguments[place] = value.clone();
+                    let _ = ask("text", arguments.clone()).await;
+                    arguments.insert(1, value.clone());
+                    let _ = ask("text_number", arguments).await;
+                }
+            }
+            for wrong in [vec![], vec![Value::Int(1)], vec![Value::NONE; 9]] {
+                let refused = ask("text", wrong).await;
+                let is_refused = matches!(&refused, Err(StoreError::Refused { .. }));
+                assert!(is_refused, "{refused:?}");
+            }
+            let refused = ask("count", fitting("a".into())).await;
+            assert!(matches!(&refused, Err(StoreError::Refused { .. })), "{refused:?}");
+            let begun = store.begin(&Session::default()).await.expect("it serves");
+            let writes = vec![Write::Assign(at("odd", TEXT), "red".into())];
+            begun.commit(Commit { writes, ..Commit::default() }).await.expect("it commits");
+            let found = ask("text", fitting("red".into())).await.expect("it answers");
+            let expected = Value::list([Value::Ref(at("odd", 0).object)]);
+            assert_eq!(found, Data::Result(expected));
         }
     });
     place.stop();

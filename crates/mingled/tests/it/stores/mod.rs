@@ -3,6 +3,7 @@
 mod conformance;
 mod guarded;
 mod hostile;
+mod indexes;
 mod killed;
 mod listener;
 mod programs;

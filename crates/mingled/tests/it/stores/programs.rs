@@ -39,7 +39,7 @@ pub struct Center {
 }
 
 impl Center {
-    fn start(folder: &Path, engine: &str) -> Self {
+    pub fn start(folder: &Path, engine: &str) -> Self {
         Self::run(folder, engine, &[])
     }
 
@@ -86,13 +86,17 @@ fn binding(address: &str) -> String {
     [RUNTIME.to_owned(), store("vault"), store("wall")].concat()
 }
 
-async fn open(text: &str, address: &str) -> Result<Database, String> {
+pub async fn open(text: &str, address: &str) -> Result<Database, String> {
     let program = mingle::compile(text).expect("the program compiles");
     let binding = Binding::parse(&binding(address)).expect("the binding is one");
     Database::open(program, &binding, None).await.map_err(|error| error.to_string())
 }
 
-async fn call(database: &Database, name: &str, arguments: &[(&str, &str)]) -> Result<Json, Error> {
+pub async fn call(
+    database: &Database,
+    name: &str,
+    arguments: &[(&str, &str)],
+) -> Result<Json, Error> {
     let arguments = database.arguments(name, arguments.iter().copied()).expect("they fit");
     let report = database.call(name, arguments, Session::default()).await?;
     Ok(database.result_json(name, &report))

@@ -25,31 +25,31 @@ use super::block_on;
 const COUNT_OF_CENTERS: u8 = 3;
 
 /// The time after which a condition that must come is missed.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A data center that runs within this process.
-struct Running {
-    process: Process,
+pub struct Running {
+    pub process: Process,
     listener: ProgramListener,
 }
 
 impl Running {
-    fn stop(self) {
+    pub fn stop(self) {
         self.listener.stop();
         self.process.stop();
     }
 }
 
 /// Data centers within this process. A proxy stands between each two of them.
-struct Places {
+pub struct Places {
     folders: TempDir,
     /// By the data center that is dialed and the one that dials.
     links: BTreeMap<(u8, u8), Proxy>,
-    running: BTreeMap<u8, Running>,
+    pub running: BTreeMap<u8, Running>,
 }
 
 impl Places {
-    async fn found() -> Self {
+    pub async fn found() -> Self {
         let folders = TempDir::new().expect("a temporary folder");
         Self::start(folders, BTreeMap::new(), true).await
     }
@@ -64,7 +64,7 @@ impl Places {
     }
 
     /// Starts a data center, with a listener for programs at an address if one is given.
-    async fn start_one(
+    pub async fn start_one(
         &mut self,
         dc: u8,
         is_founding: bool,
@@ -101,7 +101,7 @@ impl Places {
     }
 
     /// Waits until all that run are connected.
-    async fn connected(&self) {
+    pub async fn connected(&self) {
         let others = self.running.len() - 1;
         let begin = Instant::now();
         let is_connected = |running: &Running| {
@@ -113,17 +113,17 @@ impl Places {
         }
     }
 
-    fn address(&self, dc: u8) -> SocketAddr {
+    pub fn address(&self, dc: u8) -> SocketAddr {
         self.running[&dc].listener.address()
     }
 
-    fn config(&self) -> MingledConfig {
+    pub fn config(&self) -> MingledConfig {
         MingledConfig::of(
             self.running.keys().map(|dc| (format!("d{dc}"), self.address(*dc).to_string())),
         )
     }
 
-    async fn open(&self, schema: StoreSchema) -> Arc<dyn DataStore> {
+    pub async fn open(&self, schema: StoreSchema) -> Arc<dyn DataStore> {
         let (name, world) = (schema.store.clone(), Arc::new(TokioWorld::new()));
         let cluster = Cluster::open(self.config(), &[schema], world).await;
         let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
@@ -131,7 +131,7 @@ impl Places {
     }
 
     /// Lets nothing pass between the data centers.
-    async fn separate(&self) {
+    pub async fn separate(&self) {
         for link in self.links.values() {
             link.down().await;
             link.cut();
@@ -139,14 +139,14 @@ impl Places {
     }
 
     /// Lets everything pass, and waits until all connections are made.
-    async fn join(&self) {
+    pub async fn join(&self) {
         for link in self.links.values() {
             link.up().await.expect("the port is kept");
         }
         self.connected().await;
     }
 
-    fn stop(self) -> (TempDir, BTreeMap<(u8, u8), Proxy>) {
+    pub fn stop(self) -> (TempDir, BTreeMap<(u8, u8), Proxy>) {
         self.running.into_values().for_each(Running::stop);
         (self.folders, self.links)
     }
@@ -164,12 +164,17 @@ async fn acknowledged(store: &dyn DataStore) -> Stamp {
 }
 
 /// Waits until each data center has all that any has acknowledged.
-async fn arrived(store: &dyn DataStore) {
+pub async fn arrived(store: &dyn DataStore) {
     let (all, begin) = (acknowledged(store).await, Instant::now());
     while !store.everywhere().await.is_ok_and(|everywhere| everywhere.covers(&all)) {
         assert!(begin.elapsed() < PATIENCE, "{all:?} does not arrive");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
+}
+
+/// True if commits wait for no other data center.
+fn is_weak(level: Level) -> bool {
+    matches!(level, Level::Causal | Level::Eventual)
 }
 
 /// A store, and its data centers.
@@ -187,12 +192,12 @@ fn is_same(one: &Weak<dyn DataStore>, other: &dyn DataStore) -> bool {
 }
 
 impl SeveralFactory {
-    /// Opens a store. A causal one is used while its data centers hear nothing of each other.
+    /// Opens a store. A weak one is used while its data centers hear nothing of each other.
     async fn open_at(&self, places: Places, schema: StoreSchema) -> Arc<dyn DataStore> {
         let store = places.open(schema).await;
         // Each data center has read the declarations.
         drop(acknowledged(&*store).await);
-        if self.level == Level::Causal {
+        if is_weak(self.level) {
             places.separate().await;
         }
         let mut all = self.places.lock().expect("no test panics with the lock");
@@ -227,6 +232,14 @@ impl Factory for SeveralFactory {
         self.level
     }
 
+    fn keeps_indexes(&self) -> bool {
+        true
+    }
+
+    fn draws_keys(&self) -> bool {
+        false
+    }
+
     fn open(&self, schema: StoreSchema) -> BoxFuture<'_, Arc<dyn DataStore>> {
         // Those of earlier tests.
         for places in self.take(|store| store.strong_count() == 0) {
@@ -257,7 +270,7 @@ impl Factory for SeveralFactory {
             let places = self.places(store);
             places.join().await;
             arrived(store).await;
-            if self.level == Level::Causal {
+            if is_weak(self.level) {
                 places.separate().await;
             }
         })
@@ -283,8 +296,18 @@ fn linearizable() {
 }
 
 #[test]
+fn snapshot() {
+    check(Level::Snapshot);
+}
+
+#[test]
 fn causal() {
     check(Level::Causal);
+}
+
+#[test]
+fn eventual() {
+    check(Level::Eventual);
 }
 
 async fn write(store: &dyn DataStore, session: &Session, writes: Vec<Write>) -> Stamp {
