@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use mingle_geo::Delay;
+
 use super::Shared;
 use super::admin::REDIS_VERSION;
 use super::slow::ENTRIES_MAX;
@@ -107,7 +109,16 @@ fn of_data(shared: &Shared) -> [Section; 4] {
 
 /// Returns the lines on how far transactions have come; one for each that is held back.
 fn progress(progress: &Progress) -> Vec<(&'static str, String)> {
+    let ages = |delays: &[Delay]| {
+        let age = |delay: &Delay| {
+            let ms = progress.age_ms(delay).map_or_else(|| "-".to_owned(), |ms| ms.to_string());
+            format!("{}={ms}", delay.origin)
+        };
+        delays.iter().map(age).collect::<Vec<_>>().join(",")
+    };
     let mut lines = vec![
+        ("uniform_age_ms", ages(&progress.uniform)),
+        ("folded_age_ms", ages(&progress.folded)),
         ("unfolded_operations", progress.unfolded.0.to_string()),
         ("unfolded_bytes", progress.unfolded.1.to_string()),
         ("kept_bytes", progress.kept_bytes.to_string()),

@@ -86,6 +86,10 @@ fn a_change_that_cannot_be_agreed_on_is_refused_with_the_reason() {
         ADMIT 9 => -ERR there is no data center d9, expected d0 to d2
         ",
     );
+    until("what it wrote is uniform", || {
+        let progress = client.ask("INFO progress");
+        progress.contains("uniform_age_ms:d0=") && !progress.contains("uniform_age_ms:d0=-")
+    });
     serving.kill(1);
     serving.kill(2);
     until("they are away", || client.ask("DATACENTERS").matches("\"away\"").count() == 2);
