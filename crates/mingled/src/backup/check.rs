@@ -80,8 +80,8 @@ impl fmt::Display for Report {
             header;
         writeln!(
             f,
-            "backup of {dc}, incarnation {incarnation}, in cluster {cluster:032x} with {dc_count} data centers and \
-             {partition_count} partitions"
+            "backup of {dc}, incarnation {incarnation}, in cluster {cluster:032x}; data centers: {dc_count}, partitions: \
+             {partition_count}"
         )?;
         let time = mingle_model::Time::from_micros(i64::try_from(*wall_us).unwrap_or(i64::MAX));
         writeln!(f, "begun at {time}, at the vector {at}")?;
@@ -90,7 +90,7 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "complete: {} items and {} floors of operation ids, {bytes} bytes",
+            "complete; items: {}, floors of operation ids: {}, bytes: {bytes}",
             totals.items, totals.floors
         )
     }

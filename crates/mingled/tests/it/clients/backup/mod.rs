@@ -169,7 +169,7 @@ fn a_single_data_center_is_restored_with_other_partitions() {
     let center = single(&first, "3");
     let before = fill(&mut client_of(&center));
     let report = backup(center.address, &file);
-    assert!(report.contains(" strings\n") && report.contains("complete: 151"), "{report}");
+    assert!(report.contains(" strings\n") && report.contains("complete; items: 151"), "{report}");
     assert_eq!(done(&["check-backup", text(&file)]), report);
     // A backup is not overwritten.
     let again = refused(&["backup", "--from", &center.address.to_string(), "--to", text(&file)]);
